@@ -11,10 +11,11 @@ from tenants.models import Tenant
 
 @dataclass(frozen=True)
 class FirstStep:
-    """One step. It is made at `page`, with `query`."""
+    """One step. Its `button` leads to `page`, with `query`, where it is made."""
 
     title: str
     text: str
+    button: str
     page: str
     is_done: bool
     query: str = ""
@@ -29,12 +30,14 @@ def first_steps(pools: Sequence[PoolUseNow], tenants: Collection[Tenant], money:
         FirstStep(
             "Make a pool",
             "Its servers are sold together: one clock, one calendar, one policy for each lane.",
+            "Pools",
             "operator_pools",
             bool(pools),
         ),
         FirstStep(
             "Add its servers",
             "All of their units are the operator's until cells are given out.",
+            "Servers",
             "operator_servers",
             has_servers,
             f"?pool={pools[0].state.pool.slug}" if pools else "",
@@ -42,12 +45,14 @@ def first_steps(pools: Sequence[PoolUseNow], tenants: Collection[Tenant], money:
         FirstStep(
             "Make a tenant",
             "Its first owner is invited by mail, and invites the others.",
+            "Tenants",
             "tenants",
             bool(tenants),
         ),
         FirstStep(
             "Give it cells or credits",
             "In its own cells its jobs run free. To rent what others own it needs credits, from the page Credits.",
+            "Cells",
             "operator_cells",
             has_cells or funds.available + funds.held + funds.earned > 0,
         ),

@@ -103,6 +103,17 @@ def test_the_overview_of_an_empty_market_has_the_first_steps_until_a_job_can_run
     assert "has not begun" not in words(operator, "/overview/")
 
 
+def test_the_step_that_comes_next_has_the_filled_button(operator: Client) -> None:
+    def filled() -> list[str]:
+        html = page(operator, "/overview/").partition('class="decide first"')[2].partition("</ol>")[0]
+        return [text_of(button).strip() for button in re.findall(r'<a class="button main".*?</a>', html, re.DOTALL)]
+
+    assert [" ".join(button.split()) for button in filled()] == ["Pools : Make a pool"]
+    make_tenant("lumen")
+    make_pool()
+    assert [" ".join(button.split()) for button in filled()] == ["Servers : Add its servers"]
+
+
 def test_credits_are_enough_to_begin_where_all_units_are_the_operators(operator: Client) -> None:
     make_server(make_pool())
     fund(make_tenant("lumen"), 5)

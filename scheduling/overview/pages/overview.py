@@ -108,6 +108,7 @@ def _now(reading: OverviewRequest) -> dict[str, Any]:
         "difference": reading.money.difference,
         "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in top],
         "first_steps": [(step, reverse(step.page) + step.query) for step in steps],
+        "next_step": next((step for step in steps if not step.is_done), None),
         "decided": len(wanted),
         "urgent": sum(one.is_urgent for one in wanted),
         "intervals_late": len(late),
