@@ -36,7 +36,8 @@ from scheduling.models import ChatAddress, OperatorSecret, Server, ServerState, 
 from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, StaffGrant
+from tenants.roles import OPERATOR
 from tenants.scoping import scope_disabled
 from tenants.stored_secrets import secret_state
 
@@ -212,6 +213,17 @@ def _beat(at: datetime) -> Iterator[Judged]:
         yield broken("Beat shows no sign of life, or no worker takes it.", "Start exactly one beat, and a worker.")
 
 
+def _operators(at: datetime) -> Iterator[Judged]:
+    held = StaffGrant.objects.filter(role=OPERATOR, revoked_at=None, user__is_active=True)
+    if count := held.values("user").distinct().count():
+        yield well(f"{count} operator{'s' * (count > 1)}.")
+    else:
+        yield warning(
+            "There is no operator: nobody can make a pool or a tenant.",
+            "Make the first one by `manage.py staff_grant ADDRESS operator --reason WHY`.",
+        )
+
+
 def _market(at: datetime) -> Iterator[Judged]:
     states = pool_states(at)
     late = [state for state in states if not state.held and state.late_seconds > LATE]
@@ -376,6 +388,7 @@ CHECKS: Mapping[str, Callable[[datetime], Iterator[Judged]]] = {
     "clocks": _clocks,
     "workers": _workers,
     "beat": _beat,
+    "operators": _operators,
     "market": _market,
     "servers": _servers,
     "engine": _engines,

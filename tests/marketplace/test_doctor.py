@@ -30,9 +30,12 @@ from scheduling.management.commands.engine import _listener, _mine
 from scheduling.models import EnginePulse, Server
 from tenants import history
 from tenants.access import access_of_system
+from tenants.models import User
+from tenants.roles import AUDITOR, OPERATOR
 from tests.another_account import another_account
 from tests.database import overrule, run
 from tests.scheduling.builders import make_pool
+from tests.tenants.builders import make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +69,20 @@ def test_each_check_says_something_and_only_what_is_amiss_has_advice() -> None:
     states = {finding.name: finding.state for finding in findings}
     healthy = ("database", "roles", "migrations", "broker", "clocks", "workers", "market", "engine", "mail", "proxy")
     assert {name: states[name] for name in healthy} == dict.fromkeys(healthy, WELL)
+
+
+def test_an_installation_without_an_operator_says_how_the_first_one_is_made() -> None:
+    nobody = one("operators")
+    assert (nobody.state, nobody.sentence) == (WARNING, "There is no operator: nobody can make a pool or a tenant.")
+    assert "manage.py staff_grant" in nobody.advice
+    make_staff(AUDITOR)
+    left = make_staff(OPERATOR).user
+    User.objects.filter(pk=left.pk).update(is_active=False)
+    assert one("operators").state == WARNING
+    make_staff(OPERATOR)
+    assert (one("operators").state, one("operators").sentence) == (WELL, "1 operator.")
+    make_staff(OPERATOR)
+    assert one("operators").sentence == "2 operators."
 
 
 def test_beat_is_missed_until_it_shows_a_sign_of_life(monkeypatch) -> None:
