@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from scheduling.feed import feed_cursor, persons_tell, subject_job
 from scheduling.models import Event, Notice, NoticeCursor, TrainingJob
@@ -32,6 +33,7 @@ from tenants.selectors import persons_by_addresses
 
 EVENTS_AT_ONCE = 500
 ANSWER_TOLD_WITHIN = timedelta(days=3)  # of a request to join; an older answer is only on the page
+OVER_WITHIN = timedelta(hours=1)  # of an invitation; a collector that stood still for longer leaves its notice unread
 log = logging.getLogger(__name__)
 
 
@@ -80,7 +82,7 @@ def _page(at: datetime) -> tuple[int, bool]:
     cursor = events[-1].pk if more else max(settled, row.cursor)
     if (cursor, _month(at)) != (row.cursor, row.month):
         NoticeCursor.objects.filter(pk=row.pk).update(cursor=cursor, month=_month(at))
-    persons_tell({notice.person_id for notice in fresh if notice.bell})
+    persons_tell({notice.person_id for notice in fresh if notice.bell} | _invitations_read(at))
     if fresh:
         log.info("notices: %s of %s events, up to %s", len(fresh), len(events), cursor)
     return len(fresh), more
@@ -196,6 +198,20 @@ def _of_invitations(at: datetime) -> list[Notice]:
         for source, person in sources
         if (source, person) not in notices_made and choices.now(person, NoticeKind.INVITATION).is_stored
     ]
+
+
+def _invitations_read(at: datetime) -> set[int]:
+    """Mark notices of invitations as read that were accepted or withdrawn lately, and return their persons: nothing is
+    left to do about them."""
+    since = at - OVER_WITHIN
+    over = Invitation.objects.filter(Q(accepted_at__gt=since) | Q(revoked_at__gt=since))
+    sources = [f"invitation:{number}" for number in over.values_list("pk", flat=True)]
+    if not sources:
+        return set()
+    unread = Notice.objects.filter(source__in=sources, read_at=None, bell=True)
+    persons = set(unread.values_list("person", flat=True))
+    unread.update(read_at=at)
+    return persons
 
 
 def _of_join_requests(at: datetime) -> list[Notice]:

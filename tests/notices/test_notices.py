@@ -29,7 +29,7 @@ from tenants.roles import BILLING, OPERATOR, OWNER, SUBMITTER, TENANT_ROLES, VIE
 from tenants.scoping import scope
 from tenants.selectors import access_of
 from tenants.services import join_request_accept, join_request_create, join_request_decline, may_be_asked_set
-from tenants.services.invitations import invitation_create
+from tenants.services.invitations import invitation_accept, invitation_create, invitation_revoke, token_hash
 from tests.database import overwrite
 from tests.feed.test_events import Writer
 from tests.patience import PATIENCE
@@ -253,6 +253,25 @@ def test_an_invitation_is_told_once_to_whoever_has_proved_the_address() -> None:
     assert told([guest, other]) == [1, 0]
     assert lines(guest)[0].text == f"{owner.user} invites you to Lumen, as viewer."
     assert notices_collect(at=NOW + timedelta(days=30)) == 0
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_notice_of_an_invitation_is_read_once_that_is_accepted_or_withdrawn(is_accepted: bool) -> None:
+    tenant = make_tenant(name="Lumen")
+    owner = make_member(tenant, OWNER)
+    guest, other = make_person("guest@example.org"), make_person("other@example.org")
+    by = access_of(owner.user, tenant)
+    invite = {"tenant": tenant, "role": VIEWER, "by": by, "at": NOW}
+    issued = done(invitation_create(email="guest@example.org", **invite))
+    done(invitation_create(email="other@example.org", **invite))
+    notices_collect(at=NOW)
+    at = NOW + timedelta(minutes=5)
+    if is_accepted:
+        done(invitation_accept(token_hash=token_hash(issued.token), user=guest, at=at))
+    else:
+        assert invitation_revoke(invitation=issued.invitation, by=by, at=at) is None
+    assert notices_collect(at=at + timedelta(seconds=1)) == 0
+    assert [[line.is_unread for line in lines(person)] for person in (guest, other)] == [[False], [True]]
 
 
 def test_owners_are_told_of_a_request_to_join_and_whoever_asked_of_the_answer() -> None:
