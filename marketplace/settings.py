@@ -237,6 +237,9 @@ ACCOUNT_FORMS = {
     "login": "tenants.forms.MemberLoginForm",
     "add_email": "tenants.forms.MemberAddressForm",
     "reset_password": "tenants.forms.ForgottenPasswordForm",
+    "reset_password_from_key": "tenants.forms.NewPasswordByMailForm",
+    "change_password": "tenants.forms.OtherPasswordForm",
+    "set_password": "tenants.forms.FirstPasswordForm",
 }
 # An invitation's link does not prove the mailbox, since the inviter has seen it too.
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"

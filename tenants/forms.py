@@ -6,7 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
+from allauth.account.forms import (
+    AddEmailForm,
+    ChangePasswordForm,
+    LoginForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+    SetPasswordForm,
+    SignupForm,
+)
 from allauth.core import context
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django import forms
@@ -69,6 +77,29 @@ class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
         mail_try(context.request, self.cleaned_data["email"])
         email: str = super().clean_email()
         return email
+
+
+class PasswordLabels:
+    """Name the fields of a form of passwords as all other forms do: in small letters but for the first."""
+
+    fields: dict[str, forms.Field]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.label = str(field.label).capitalize()
+
+
+class NewPasswordByMailForm(PasswordLabels, ResetPasswordKeyForm):  # type: ignore[misc]
+    """The form behind the link of a mail for a new password."""
+
+
+class OtherPasswordForm(PasswordLabels, ChangePasswordForm):  # type: ignore[misc]
+    """The form that asks for the present password, too."""
+
+
+class FirstPasswordForm(PasswordLabels, SetPasswordForm):  # type: ignore[misc]
+    """The form of somebody who has logged in by single sign-on alone."""
 
 
 class CodeForm(AuthenticateForm):  # type: ignore[misc]

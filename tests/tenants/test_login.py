@@ -356,6 +356,19 @@ def test_forgotten_password_is_set_by_mail_and_unknown_address_reads_the_same() 
     assert REFUSED in log_in(Client(), PASSWORD).content.decode()
 
 
+def test_forms_of_passwords_name_their_fields_as_all_forms_do() -> None:
+    person = make_person(EMAIL)
+    Client().post("/accounts/password/reset/", {"email": EMAIL})
+    (path,) = re.findall(r"http://testserver(/accounts/password/reset/key/\S+)", mail.outbox[-1].body)
+
+    def labels(html: str) -> list[str]:
+        return [" ".join(label.split()) for label in re.findall(r"<label[^>]*>\s*([^<]*?)\s*</label>", html)]
+
+    again = ["New password", "New password (again)"]
+    assert labels(Client().get(path, follow=True).content.decode()) == again
+    assert labels(client_of(person).get("/accounts/password/change/").content.decode()) == ["Current password", *again]
+
+
 def test_log_out_needs_a_post() -> None:
     client = client_of(make_person())
     client.get("/accounts/logout/")
