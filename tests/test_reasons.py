@@ -240,6 +240,16 @@ def test_a_job_that_no_empty_pool_holds_is_told_that_time_would_not_help() -> No
     )
 
 
+def test_beside_an_instant_lane_the_batch_lane_says_that_it_has_the_cells_alone() -> None:
+    """There the operator's units are the instant lane's (rule C1): idle servers may have room where cells have none."""
+    two_lanes = pool()
+    two_lanes.instant_policy = {"name": "oasis"}
+    assert reason_sentence(two_lanes, "larger_than_window", {"needs_slots": None, "window_slots": 2}) == (
+        "The batch lane has tenants' cells alone, and the job's fewest workers have no room in them, even if all are idle. "
+        "Ask for fewer or smaller ones, or for the instant lane."
+    )
+
+
 def test_a_time_of_another_day_has_its_day() -> None:
     noon = timezone.now().astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
     today = Pool(slot_seconds=3600, epoch_at=noon)
