@@ -235,8 +235,8 @@ def _too_long(pool: Pool, numbers: Numbers) -> str:
     needs, window = numbers["needs_slots"], numbers["window_slots"]
     if needs is None and pool.instant_policy is not None:
         return (
-            "The batch lane has tenants' cells alone, and the job's fewest workers have no room in them, even if all are "
-            "idle. Ask for fewer or smaller ones, or for the instant lane."
+            "The batch lane has tenants' cells alone, and the job's fewest workers have no room in them, "
+            "even if all are idle. Ask for fewer or smaller ones, or for the instant lane."
         )
     if needs is None:
         return "Its fewest workers have no room here, even if all servers are idle. Ask for fewer or smaller ones."

@@ -245,8 +245,8 @@ def test_beside_an_instant_lane_the_batch_lane_says_that_it_has_the_cells_alone(
     two_lanes = pool()
     two_lanes.instant_policy = {"name": "oasis"}
     assert reason_sentence(two_lanes, "larger_than_window", {"needs_slots": None, "window_slots": 2}) == (
-        "The batch lane has tenants' cells alone, and the job's fewest workers have no room in them, even if all are idle. "
-        "Ask for fewer or smaller ones, or for the instant lane."
+        "The batch lane has tenants' cells alone, and the job's fewest workers have no room in them, "
+        "even if all are idle. Ask for fewer or smaller ones, or for the instant lane."
     )
 
 
