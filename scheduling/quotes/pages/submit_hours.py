@@ -167,8 +167,10 @@ def short_values(
 
 
 def clock_text(moment: datetime) -> str:
-    """Return the moment as a form's field has it, in the reader's zone, to the second."""
-    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M:%S")
+    """Return the moment as a form's field has it, in the reader's zone: to the second, or to the minute where it is a
+    full one. A browser writes it so, too, and would take another form of it for something that was typed."""
+    at = timezone.localtime(moment)
+    return at.strftime("%Y-%m-%dT%H:%M:%S" if at.second else "%Y-%m-%dT%H:%M")
 
 
 def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]) -> dict[str, str] | None:
