@@ -1,14 +1,8 @@
 """Jobs, from their submission to their end: this submits, cancels and finds them, and reads the story of each."""
 
 from scheduling.jobs.arrays import SubmittedArray, array_describe
-from scheduling.jobs.cancellation import (
-    award_give_up,
-    freed_of,
-    given_up_event,
-    has_begun,
-    slot_running,
-    while_running,
-)
+from scheduling.jobs.cancel_preview import has_begun, slot_running
+from scheduling.jobs.cancellation import award_give_up, freed_of, given_up_event, while_running
 from scheduling.jobs.describing import (
     JobWording,
     NotUnderstood,

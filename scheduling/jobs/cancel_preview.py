@@ -1,5 +1,4 @@
-"""Work out what a cancellation would do, before anybody asks for it, by the arithmetic of `cancellation`. Nothing is
-written."""
+"""Work out what a cancellation would do, before anybody asks for it. Nothing is written."""
 
 from __future__ import annotations
 
@@ -7,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling.jobs.cancellation import has_begun, kept_parts, slot_running
-from scheduling.models import ALIVE, MAY_HOLD, Award, Lane, LaneClock, TrainingJob
+from scheduling.models import ALIVE, MAY_HOLD, Award, AwardState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
+from tenants.access import Refused
+from tenants.ledger.amounts import spelt
+from tenants.ledger.split import split
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class CancelPreview:
         return self.still_paid - self.earlier
 
     @property
+    def costs(self) -> int:
+        """Return what does not come back of what is held for the job."""
+        return self.kept + self.still_paid
+
+    @property
     def is_free(self) -> bool:
         """Return whether there is no money in it at all."""
         return not (self.paid or self.earlier)
@@ -49,6 +55,7 @@ class CancelPreview:
         return f"{sentence} {EARLIER}" if self.earlier else sentence
 
 
+COSTS_MORE = "costs_more"
 EARLIER = "What is held for the slots that it had before goes to their owners, and none of it comes back."
 BY_USE = "It runs: the slot that is running is its last, and is paid. Nothing is held beyond it."
 _SENTENCES = {
@@ -62,6 +69,18 @@ _FREE = {
     "before_start": "It has not begun, and it is free: cancelling costs nothing.",
     "running": "It runs, and it is free: the slot that is running is its last, and cancelling costs nothing.",
 }
+
+
+def costs_more(jobs: Sequence[TrainingJob], shown: int | None, at: datetime) -> Refused | None:
+    """Refuse a cancellation that costs more by now than somebody was shown: a job has begun meanwhile, or got a place.
+    Needs the locks of both lanes, so that it stays so."""
+    if shown is None:
+        return None
+    costs = sum(preview.costs for preview in cancel_previews(jobs, at))
+    if costs <= shown:
+        return None
+    sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(shown)} as you were shown: left as it is."
+    return Refused(COSTS_MORE, sentence)
 
 
 def cancel_preview(job: TrainingJob, at: datetime) -> CancelPreview:
@@ -113,3 +132,33 @@ def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None,
         still_paid=reserved + earlier,
         earlier=earlier,
     )
+
+
+def slot_running(pool: Pool, batch: LaneClock | None, at: datetime) -> int:
+    """Return the slot that runs at this moment. It is never one that is settled, nor one whose settlement is only
+    late."""
+    return max(pool.slot_at(at), (batch.settled_slot if batch else -1) + 1)
+
+
+def has_begun(award: Award, running: int) -> bool:
+    """Return whether the award's first slot has begun by the slot that runs, even if a late clock has not started
+    it."""
+    return award.state == AwardState.RUNNING or award.start <= running
+
+
+def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) -> list[tuple[int, int]]:
+    """Return (owner, micro-credits) pairs that stay with the owners of a cancelled award, in proportion to their
+    earnings.
+
+    The sum is rounded once, down, in favour of the tenant that cancels; then it is split exactly.
+    """
+    earned: dict[int, int] = {}
+    for slot in charges:
+        for owner, amount in slot:
+            earned[owner] = earned.get(owner, 0) + amount
+    # The order is that of every axis of owners, the operator (0) last: what is left over goes to the first of equals.
+    owners = sorted((owner for owner in earned if earned[owner]), key=lambda owner: (owner == 0, owner))
+    keep = sum(earned.values()) * keep_percent // 100
+    if not keep:
+        return []
+    return [(o, part) for o, part in zip(owners, split(keep, [earned[o] for o in owners]), strict=True) if part]

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from scheduling.core.types import OWN
 from scheduling.feed import EventKind, events_append, job_event, job_subject
+from scheduling.jobs.cancel_preview import costs_more, has_begun, kept_parts, slot_running
 from scheduling.jobs.read_rows import UNKNOWN_JOB
 from scheduling.market.calendar import CalendarUnit, UnitReader, lane_lock, units_release
 from scheduling.market.settle import HoldMissing, cut_told, parts_by_account, sales_return
@@ -29,7 +30,6 @@ from scheduling.models import (
     Lane,
     LaneClock,
     Lend,
-    Pool,
     RentState,
     TenantPolicy,
     TrainingJob,
@@ -38,7 +38,6 @@ from scheduling.models.jobs import LIVE_STATES
 from tenants.access import Access, Refused
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
-from tenants.ledger.split import split
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
@@ -47,8 +46,9 @@ UNKNOWN_ARRAY = Refused("unknown_job", "There is no such array of jobs.")
 
 
 @transaction.atomic
-def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused:
-    """Cancel the job, and return it as it is afterwards. A job that is cancelled already stays as it is."""
+def job_cancel(*, job_id: int, by: Access, at: datetime, shown: int | None = None) -> TrainingJob | Refused:
+    """Cancel the job, and return it as it is afterwards. A job that is cancelled already stays as it is. `shown` are
+    the micro-credits that somebody was shown as what it costs: it is not cancelled if it costs more by now."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
     with scope(by.tenant):
@@ -63,6 +63,8 @@ def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refuse
             return job
         if job.state not in LIVE_STATES:
             return Refused("already_over", f"The job is {job.get_state_display().lower()}.")
+        if refusal := costs_more([job], shown, at):
+            return refusal
         awards = list(Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).order_by("start"))
         events, postings = _cancel(job, awards, batch, by, at)
         _tell_and_pay(events, postings)
@@ -70,8 +72,9 @@ def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refuse
 
 
 @transaction.atomic
-def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
-    """Cancel all members that are not over, in one act, and return how many these were."""
+def array_cancel(*, array_id: int, by: Access, at: datetime, shown: int | None = None) -> int | Refused:
+    """Cancel all members that are not over, in one act, and return how many these were. `shown` is as for one job, and
+    of all of them."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
     with scope(by.tenant):
@@ -82,6 +85,8 @@ def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
         lane_lock(pool_id=array.pool_id, lane=Lane.INSTANT)
         rows = TrainingJob.objects.filter(array=array, state__in=LIVE_STATES).select_related("pool").order_by("pk")
         jobs = list(rows.select_for_update(of=("self",)))
+        if refusal := costs_more(jobs, shown, at):
+            return refusal
         awards: defaultdict[tuple[int, int], list[Award]] = defaultdict(list)
         for award in Award.objects.filter(job__in=jobs, state__in=ALIVE).order_by("start"):
             awards[award.job_id, award.attempt].append(award)
@@ -150,18 +155,6 @@ def _before_start(
     return [cancellation(award, parts, at)] if award.paid else [], cut_told(award, freed)
 
 
-def slot_running(pool: Pool, batch: LaneClock | None, at: datetime) -> int:
-    """Return the slot that runs at this moment. It is never one that is settled, nor one whose settlement is only
-    late."""
-    return max(pool.slot_at(at), (batch.settled_slot if batch else -1) + 1)
-
-
-def has_begun(award: Award, running: int) -> bool:
-    """Return whether the award's first slot has begun by the slot that runs, even if a late clock has not started
-    it."""
-    return award.state == AwardState.RUNNING or award.start <= running
-
-
 def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> dict[str, Any]:
     """Give up a running award after the slot that runs, and return what an event reports of the cut. The award goes on
     being settled to its end. An engine opens a gang a moment before its first slot: an award whose program ends in that
@@ -172,24 +165,6 @@ def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: d
         award.cut_at = cut
         award.save(update_fields=["cut_at"])
     return cut_told(award, freed)
-
-
-def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) -> list[tuple[int, int]]:
-    """Return (owner, micro-credits) pairs that stay with the owners of a cancelled award, in proportion to their
-    earnings.
-
-    The sum is rounded once, down, in favour of the tenant that cancels; then it is split exactly.
-    """
-    earned: dict[int, int] = {}
-    for slot in charges:
-        for owner, amount in slot:
-            earned[owner] = earned.get(owner, 0) + amount
-    # The order is that of every axis of owners, the operator (0) last: what is left over goes to the first of equals.
-    owners = sorted((owner for owner in earned if earned[owner]), key=lambda owner: (owner == 0, owner))
-    keep = sum(earned.values()) * keep_percent // 100
-    if not keep:
-        return []
-    return [(o, part) for o, part in zip(owners, split(keep, [earned[o] for o in owners]), strict=True) if part]
 
 
 def cancellation(award: Award, parts: Sequence[tuple[int, int]], at: datetime) -> Posting:

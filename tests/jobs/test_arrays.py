@@ -15,6 +15,7 @@ from django.utils import timezone
 from scheduling.audit.verification.intervals import intervals_verify
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs.arrays import SubmittedArray, array_submit
+from scheduling.jobs.cancel_preview import cancel_previews
 from scheduling.jobs.cancellation import array_cancel, job_cancel
 from scheduling.jobs.read_arrays import array_by_id
 from scheduling.models import Award, JobArray, Pool, TrainingJob
@@ -143,6 +144,25 @@ def test_is_taken_back_in_one_act_with_what_runs_and_what_waits(world) -> None:
     assert sums(by, other).states == {"finished": 1}
     assert proven(pool) == []
     assert audit.verify().is_clean
+
+
+def test_array_that_costs_more_by_now_than_was_shown_is_left_as_it_is() -> None:
+    pool, _, renter = make_renting()
+    by = member(renter)
+    array = submitted(pool, by, 2, spec=SPEC | {"epochs": 3})
+    costs = []
+    for slot in (10.5, 11.5):  # one runs and one has a place ahead, which costs nothing; then both run
+        advance(pool, slot)
+        with scope(renter):
+            costs.append(sum(preview.costs for preview in cancel_previews(jobs(by), moment(pool, slot))))
+    assert 0 < costs[0] < costs[1]
+    refusal = array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), shown=costs[0])
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "costs_more"
+    assert "cancelled" not in sums(by, array).states
+    html = client_as(OWNER, renter).get(f"/t/{renter.slug}/jobs/arrays/{array.pk}/cancel/", secure=True)
+    assert re.search(r'name="costs" value="\d+"', html.content.decode())
+    assert array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), shown=costs[1]) == 2
 
 
 def test_somebody_elses_array_is_not_there(world) -> None:

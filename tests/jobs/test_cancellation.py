@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+from unittest import mock
+
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.jobs.cancellation import job_cancel, kept_parts
-from scheduling.models import Award, FreedUnits, Server
+from scheduling.jobs.cancel_preview import cancel_preview, kept_parts
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.models import Award, FreedUnits, Server, TrainingJob
 from tenants.access import Access, Refused
-from tenants.roles import BILLING, OPERATOR, VIEWER
+from tenants.roles import BILLING, OPERATOR, SUBMITTER, VIEWER
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
@@ -30,6 +36,7 @@ from tests.scheduling.live import (
     submitted,
     taken,
 )
+from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -207,3 +214,71 @@ def test_what_is_told_of_a_cancellation_is_what_comes_back_with_it(slot: float, 
     cancel(award.job, lumen, slot=slot)
     (told,) = events("job_cancelled")
     assert told.data["returned"] == money(lumen)[0] - before == back
+
+
+def state_of(award: Award) -> str:
+    with scope_disabled("the test looks at the job"):
+        return TrainingJob.objects.get(pk=award.job_id).state
+
+
+def test_what_costs_more_by_now_than_was_shown_is_left_as_it_is() -> None:
+    """It has begun since somebody looked. Who looks again may cancel it."""
+    _, lumen, _, award = rented(10)
+    with scope(lumen):
+        shown = [cancel_preview(award.job, moment(slot)).costs for slot in (0.5, 2.5)]
+    assert shown == [3, 30]
+    before, by = money(lumen), member(lumen)
+    refusal = job_cancel(job_id=award.job_id, by=by, at=moment(2.5), shown=shown[0])
+    assert isinstance(refusal, Refused)
+    assert (refusal.code, state_of(award), money(lumen)) == ("costs_more", "awarded", before)
+    assert "costs 0.00003 by now, and not 0.000003" in refusal.sentence
+    assert not isinstance(job_cancel(job_id=award.job_id, by=by, at=moment(2.5), shown=shown[1]), Refused)
+    assert state_of(award) == "cancelled"
+
+
+def test_job_that_got_a_place_since_it_was_looked_at_costs_more_if_the_rule_keeps_something() -> None:
+    _, lumen, _, award = rented(10)
+    refusal = job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5), shown=0)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "costs_more"
+
+
+class Clock:
+    """The moment that pages take for now."""
+
+    now = moment(0.5)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def test_page_that_showed_less_shows_what_it_costs_by_now_before_anything_is_cancelled() -> None:
+    _, lumen, _, award = rented(10)
+    address, clock = f"/t/lumen/jobs/{award.job_id}/cancel/", Clock()
+    with mock.patch.object(timezone, "now", clock):
+        client = client_as(SUBMITTER, lumen)
+        (costs,) = re.findall(r'name="costs" value="(\d+)"', client.get(address, secure=True).content.decode())
+        clock.now = moment(2.5)
+        page = client.post(address, {"costs": costs}, secure=True, follow=True).content.decode()
+        assert state_of(award) == "awarded"
+        assert "Cancelling costs 0.00003 by now" in text_of(page)
+        (costs,) = re.findall(r'name="costs" value="(\d+)"', page)
+        client.post(address, {"costs": costs}, secure=True)
+    assert (state_of(award), costs) == ("cancelled", "30")
+
+
+@pytest.mark.parametrize("field", ["3", "x", ""])
+def test_of_several_jobs_those_that_cost_more_than_was_shown_are_left(field: str) -> None:
+    _, lumen, _, award = rented(10)
+    clock = Clock()
+    with mock.patch.object(timezone, "now", clock):
+        client = client_as(SUBMITTER, lumen)
+        page = client.post("/t/lumen/jobs/cancel/", {"job": award.job_id}, secure=True).content.decode()
+        assert f'name="costs-{award.job_id}" value="3"' in page
+        clock.now = moment(2.5)
+        chosen = {"job": award.job_id, "confirmed": "1", f"costs-{award.job_id}": field}
+        words = text_of(client.post("/t/lumen/jobs/cancel/", chosen, secure=True, follow=True).content.decode())
+        assert "left as it is" in words
+        assert state_of(award) == "awarded"
+        client.post("/t/lumen/jobs/cancel/", {**chosen, f"costs-{award.job_id}": "30"}, secure=True)
+    assert state_of(award) == "cancelled"

@@ -14,8 +14,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.jobs import cancellation, read_files, second_chance
-from scheduling.jobs.cancel_preview import cancel_preview
+from scheduling.jobs.cancel_preview import COSTS_MORE, cancel_preview
 from scheduling.jobs.pages.bars import slot_bars
+from scheduling.jobs.pages.jobs_form import costs_shown
 from scheduling.jobs.pages.log_form import LogForm
 from scheduling.jobs.pages.loss_picture import loss_picture
 from scheduling.jobs.pages.number_pictures import number_pictures
@@ -158,7 +159,7 @@ def job_file(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseB
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.JOBS_CANCEL)
 def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """Show what would happen, or cancel the job where the form is posted."""
+    """Show what would happen, or cancel the job where the form is posted. If it costs more by then, show that."""
     row = get_object_or_404(TrainingJob.objects.select_related("pool"), pk=pk)
     if request.method != "POST":
         preview = cancel_preview(row, timezone.now())
@@ -166,9 +167,11 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
         frame = frame_in(request.access, tenant, row.pool)
         context = {"tenant": tenant, "pool": row.pool, "frame": frame, "job": row, "preview": preview}
         return render(request, "jobs/job_cancel.html", context)
-    outcome = cancellation.job_cancel(job_id=row.pk, by=request.access, at=timezone.now())
+    shown = costs_shown(request.POST.get("costs"))
+    outcome = cancellation.job_cancel(job_id=row.pk, by=request.access, at=timezone.now(), shown=shown)
     tell(request, outcome, f"{row.name} is cancelled.")
-    return redirect("job", tenant_slug, row.pk)
+    costs_more = isinstance(outcome, Refused) and outcome.code == COSTS_MORE
+    return redirect("job_cancel" if costs_more else "job", tenant_slug, row.pk)
 
 
 @posted_from("job")

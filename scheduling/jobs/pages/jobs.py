@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.cluster import pool_list
 from scheduling.jobs import cancellation, saved_views
-from scheduling.jobs.cancel_preview import CancelPreview, cancel_previews
-from scheduling.jobs.pages.jobs_form import JOBS, JOBS_EXPORT, JOBS_OF_ONE_POOL, JobsForm
+from scheduling.jobs.cancel_preview import COSTS_MORE, CancelPreview, cancel_previews
+from scheduling.jobs.pages.jobs_form import JOBS, JOBS_EXPORT, JOBS_OF_ONE_POOL, JobsForm, costs_shown
 from scheduling.jobs.read_arrays import ArraySums, array_by_id, array_sums, jobs_of_array
 from scheduling.jobs.read_list import (
     jobs_chosen,
@@ -86,8 +86,11 @@ def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
         raise Http404
     if request.method != "POST":
         return _confirm(request, cancel_previews(jobs_of_array(pk), at), sums)
-    outcome = cancellation.array_cancel(array_id=pk, by=request.access, at=at)
+    shown = costs_shown(request.POST.get("costs"))
+    outcome = cancellation.array_cancel(array_id=pk, by=request.access, at=at, shown=shown)
     tell(request, outcome, f"{outcome} job{'' if outcome == 1 else 's'} cancelled.")
+    if isinstance(outcome, Refused) and outcome.code == COSTS_MORE:
+        return redirect("array_cancel", tenant_slug, pk)
     return redirect(f"{reverse('tenant_jobs', args=[tenant_slug])}?array={pk}")
 
 
@@ -103,7 +106,10 @@ def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return redirect("tenant_jobs", tenant_slug)
     if "confirmed" not in request.POST:
         return _confirm(request, cancel_previews(jobs, at))
-    outcomes = [(job, cancellation.job_cancel(job_id=job.pk, by=request.access, at=at)) for job in jobs]
+    shown = {job.pk: costs_shown(request.POST.get(f"costs-{job.pk}")) for job in jobs}
+    outcomes = [
+        (job, cancellation.job_cancel(job_id=job.pk, by=request.access, at=at, shown=shown[job.pk])) for job in jobs
+    ]
     refused = [f"{job.name}: {outcome.sentence}" for job, outcome in outcomes if isinstance(outcome, Refused)]
     done = len(outcomes) - len(refused)
     if done:
@@ -114,7 +120,7 @@ def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _confirm(request: AccessRequest, previews: list[CancelPreview], array: ArraySums | None = None) -> HttpResponse:
-    sums = {name: sum(getattr(each, name) for each in previews) for name in ("returned", "kept", "still_paid")}
+    sums = {name: sum(getattr(each, name) for each in previews) for name in ("returned", "kept", "still_paid", "costs")}
     possible = sum(each.possible for each in previews)
     context: dict[str, Any] = {"tenant": open_tenant(request), "sums": sums, "possible": possible, "array": array}
     context |= {"previews": previews[:MOST_AT_ONCE], "rest": max(len(previews) - MOST_AT_ONCE, 0)}

@@ -96,3 +96,11 @@ EXPORTED = (
 JOBS = Table(COLUMNS, sort="-submitted", rows=50, file="jobs")
 JOBS_OF_ONE_POOL = replace(JOBS, columns=tuple(column for column in COLUMNS if column.name != "pool"))
 JOBS_EXPORT = Table(EXPORTED, sort="-submitted", file="jobs")
+
+
+def costs_shown(text: str | None) -> int | None:
+    """Return what a page said that a cancellation costs, in micro-credits, as its form gives it back; None for a page
+    that is older than this field. What cannot be read counts as nothing."""
+    if text is None:
+        return None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
