@@ -71,15 +71,15 @@ _FREE = {
 }
 
 
-def costs_more(jobs: Sequence[TrainingJob], shown: int | None, at: datetime) -> Refused | None:
+def costs_more(jobs: Sequence[TrainingJob], most: int | None, at: datetime) -> Refused | None:
     """Refuse a cancellation that costs more by now than somebody was shown: a job has begun meanwhile, or got a place.
     Needs the locks of both lanes, so that it stays so."""
-    if shown is None:
+    if most is None:
         return None
     costs = sum(preview.costs for preview in cancel_previews(jobs, at))
-    if costs <= shown:
+    if costs <= most:
         return None
-    sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(shown)} as you were shown: left as it is."
+    sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(most)} as you were shown: left as it is."
     return Refused(COSTS_MORE, sentence)
 
 

@@ -46,8 +46,8 @@ UNKNOWN_ARRAY = Refused("unknown_job", "There is no such array of jobs.")
 
 
 @transaction.atomic
-def job_cancel(*, job_id: int, by: Access, at: datetime, shown: int | None = None) -> TrainingJob | Refused:
-    """Cancel the job, and return it as it is afterwards. A job that is cancelled already stays as it is. `shown` are
+def job_cancel(*, job_id: int, by: Access, at: datetime, most: int | None = None) -> TrainingJob | Refused:
+    """Cancel the job, and return it as it is afterwards. A job that is cancelled already stays as it is. `most` are
     the micro-credits that somebody was shown as what it costs: it is not cancelled if it costs more by now."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
@@ -63,7 +63,7 @@ def job_cancel(*, job_id: int, by: Access, at: datetime, shown: int | None = Non
             return job
         if job.state not in LIVE_STATES:
             return Refused("already_over", f"The job is {job.get_state_display().lower()}.")
-        if refusal := costs_more([job], shown, at):
+        if refusal := costs_more([job], most, at):
             return refusal
         awards = list(Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).order_by("start"))
         events, postings = _cancel(job, awards, batch, by, at)
@@ -72,8 +72,8 @@ def job_cancel(*, job_id: int, by: Access, at: datetime, shown: int | None = Non
 
 
 @transaction.atomic
-def array_cancel(*, array_id: int, by: Access, at: datetime, shown: int | None = None) -> int | Refused:
-    """Cancel all members that are not over, in one act, and return how many these were. `shown` is as for one job, and
+def array_cancel(*, array_id: int, by: Access, at: datetime, most: int | None = None) -> int | Refused:
+    """Cancel all members that are not over, in one act, and return how many these were. `most` is as for one job, and
     of all of them."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
@@ -85,7 +85,7 @@ def array_cancel(*, array_id: int, by: Access, at: datetime, shown: int | None =
         lane_lock(pool_id=array.pool_id, lane=Lane.INSTANT)
         rows = TrainingJob.objects.filter(array=array, state__in=LIVE_STATES).select_related("pool").order_by("pk")
         jobs = list(rows.select_for_update(of=("self",)))
-        if refusal := costs_more(jobs, shown, at):
+        if refusal := costs_more(jobs, most, at):
             return refusal
         awards: defaultdict[tuple[int, int], list[Award]] = defaultdict(list)
         for award in Award.objects.filter(job__in=jobs, state__in=ALIVE).order_by("start"):

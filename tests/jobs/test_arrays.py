@@ -156,13 +156,13 @@ def test_array_that_costs_more_by_now_than_was_shown_is_left_as_it_is() -> None:
         with scope(renter):
             costs.append(sum(preview.costs for preview in cancel_previews(jobs(by), moment(pool, slot))))
     assert 0 < costs[0] < costs[1]
-    refusal = array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), shown=costs[0])
+    refusal = array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), most=costs[0])
     assert isinstance(refusal, Refused)
     assert refusal.code == "costs_more"
     assert "cancelled" not in sums(by, array).states
     html = client_as(OWNER, renter).get(f"/t/{renter.slug}/jobs/arrays/{array.pk}/cancel/", secure=True)
     assert re.search(r'name="costs" value="\d+"', html.content.decode())
-    assert array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), shown=costs[1]) == 2
+    assert array_cancel(array_id=array.pk, by=by, at=moment(pool, 11.5), most=costs[1]) == 2
 
 
 def test_somebody_elses_array_is_not_there(world) -> None:

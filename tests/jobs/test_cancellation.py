@@ -228,17 +228,17 @@ def test_what_costs_more_by_now_than_was_shown_is_left_as_it_is() -> None:
         shown = [cancel_preview(award.job, moment(slot)).costs for slot in (0.5, 2.5)]
     assert shown == [3, 30]
     before, by = money(lumen), member(lumen)
-    refusal = job_cancel(job_id=award.job_id, by=by, at=moment(2.5), shown=shown[0])
+    refusal = job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=shown[0])
     assert isinstance(refusal, Refused)
     assert (refusal.code, state_of(award), money(lumen)) == ("costs_more", "awarded", before)
     assert "costs 0.00003 by now, and not 0.000003" in refusal.sentence
-    assert not isinstance(job_cancel(job_id=award.job_id, by=by, at=moment(2.5), shown=shown[1]), Refused)
+    assert not isinstance(job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=shown[1]), Refused)
     assert state_of(award) == "cancelled"
 
 
 def test_job_that_got_a_place_since_it_was_looked_at_costs_more_if_the_rule_keeps_something() -> None:
     _, lumen, _, award = rented(10)
-    refusal = job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5), shown=0)
+    refusal = job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5), most=0)
     assert isinstance(refusal, Refused)
     assert refusal.code == "costs_more"
 

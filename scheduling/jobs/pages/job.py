@@ -167,8 +167,8 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
         frame = frame_in(request.access, tenant, row.pool)
         context = {"tenant": tenant, "pool": row.pool, "frame": frame, "job": row, "preview": preview}
         return render(request, "jobs/job_cancel.html", context)
-    shown = costs_shown(request.POST.get("costs"))
-    outcome = cancellation.job_cancel(job_id=row.pk, by=request.access, at=timezone.now(), shown=shown)
+    most = costs_shown(request.POST.get("costs"))
+    outcome = cancellation.job_cancel(job_id=row.pk, by=request.access, at=timezone.now(), most=most)
     tell(request, outcome, f"{row.name} is cancelled.")
     costs_more = isinstance(outcome, Refused) and outcome.code == COSTS_MORE
     return redirect("job_cancel" if costs_more else "job", tenant_slug, row.pk)

@@ -86,8 +86,8 @@ def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
         raise Http404
     if request.method != "POST":
         return _confirm(request, cancel_previews(jobs_of_array(pk), at), sums)
-    shown = costs_shown(request.POST.get("costs"))
-    outcome = cancellation.array_cancel(array_id=pk, by=request.access, at=at, shown=shown)
+    most = costs_shown(request.POST.get("costs"))
+    outcome = cancellation.array_cancel(array_id=pk, by=request.access, at=at, most=most)
     tell(request, outcome, f"{outcome} job{'' if outcome == 1 else 's'} cancelled.")
     if isinstance(outcome, Refused) and outcome.code == COSTS_MORE:
         return redirect("array_cancel", tenant_slug, pk)
@@ -106,9 +106,9 @@ def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return redirect("tenant_jobs", tenant_slug)
     if "confirmed" not in request.POST:
         return _confirm(request, cancel_previews(jobs, at))
-    shown = {job.pk: costs_shown(request.POST.get(f"costs-{job.pk}")) for job in jobs}
+    most = {job.pk: costs_shown(request.POST.get(f"costs-{job.pk}")) for job in jobs}
     outcomes = [
-        (job, cancellation.job_cancel(job_id=job.pk, by=request.access, at=at, shown=shown[job.pk])) for job in jobs
+        (job, cancellation.job_cancel(job_id=job.pk, by=request.access, at=at, most=most[job.pk])) for job in jobs
     ]
     refused = [f"{job.name}: {outcome.sentence}" for job, outcome in outcomes if isinstance(outcome, Refused)]
     done = len(outcomes) - len(refused)
