@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -16,14 +17,15 @@ from scheduling.market.pages.board import tiles
 from scheduling.market.pages.gantt import BarSpan, _prices, _ticks
 from scheduling.market.reads.market import PriceHistory, SlotPrice
 from scheduling.market.reads.now import market_now
-from scheduling.models import Pool, PriceTick, TrainingJob
+from scheduling.models import CalendarCell, Pool, PriceTick, ResourceKind, Server, TrainingJob
 from scheduling.reasons import reason_sentence
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
 from tenants.scoping import scope
 from tests.database import as_superuser, overwrite
 from tests.market.test_servers_page import make_person
-from tests.scheduling.builders import make_pool, make_tenant
+from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.live import INSTANT
 from tests.scheduling.markets import make_market, make_waiting
 from tests.scheduling.pages import client_as, text_of
 
@@ -66,6 +68,21 @@ def test_each_part_comes_alone_and_asks_for_itself(part: str, says: str) -> None
     assert "<html" not in html
     assert says in html
     assert html.count("hx-get=") == html.count(f"?part={part}&amp;pool=main") == 1
+
+
+@pytest.mark.parametrize(("instant", "free"), [(None, "6 of 8"), (INSTANT, "4 of 4")])
+def test_next_interval_has_no_units_of_the_operator_where_the_instant_lane_sells_them(instant: Any, free: str) -> None:
+    pool, lumen = make_pool(epoch_at=timezone.now(), instant_policy=instant), make_tenant("lumen")
+    own, ours = make_server(pool, "s1", worker=4, ps=1), make_server(pool, "s2", worker=4, ps=1)
+    make_cells(own, lumen, {"worker": 4, "ps": 1})
+    lost = make_server(pool, "s3", worker=4, ps=1)
+    Server.objects.filter(pk=lost.pk).update(state="lost")
+    frontier = market_now(pool, timezone.now()).frontier
+    for kind in ResourceKind.objects.filter(pool=pool, name="worker"):
+        for slot in range(frontier, frontier + 9):  # the page may be read some slots from now
+            place = {"pool": pool, "server": ours, "resource": kind, "slot": slot}
+            CalendarCell.objects.create(**place, part="operator", capacity=4, instant=2)
+    assert f"{free} workers free then" in text_of(open_page(lumen, VIEWER, "?part=prices").content.decode())
 
 
 def test_late_decisions_are_said_with_the_age_of_the_last_price() -> None:

@@ -52,14 +52,9 @@ class MarketRequest:
     def history(self) -> reads.PriceHistory:
         return reads.price_history(self.pool, self.now)
 
-    @property
-    def owned(self) -> int:
-        """The tenant's units of the first resource."""
-        return self.overview.totals[0].units_by_tenant.get(self.tenant.pk, 0) if self.overview.totals else 0
-
     @cached_property
     def coming(self) -> reads.NextInterval | None:
-        return reads.next_interval(self.tenant, self.pool, self.now, self.owned)
+        return reads.next_interval(self.tenant, self.now, self.overview)
 
 
 @require_safe

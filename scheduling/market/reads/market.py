@@ -11,7 +11,7 @@ from scheduling.core.policies.astraea.trailing import price_base_of
 from scheduling.market.reads.explain import JobView, jobs_explain
 from scheduling.market.reads.now import MOST_AHEAD, MarketNow, ResourceNow
 from scheduling.market.reads.share_units import holdings_in, units_now
-from scheduling.models import JobState, Lane, Pool, TrainingJob
+from scheduling.models import JobState, Lane, Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -66,13 +66,13 @@ class Demand:
 
 @dataclass(frozen=True)
 class NextInterval:
-    """What the next interval can deal out of the pool's first resource: the units that are free when it begins."""
+    """What the next interval can deal out of the pool's first resource: the units that are free when it begins. Where
+    there is an instant lane, that one sells the operator's units."""
 
     resource: ResourceNow
     demand: Demand
     units: int
     booked: float  # units of awards that run on beyond the boundary
-    my_units: int
     first_price: float | None
     last_price: float | None
 
@@ -117,20 +117,22 @@ def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
     return PriceHistory(slots, pool.slot_start(end))
 
 
-def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> NextInterval | None:
-    """Read what the next interval can deal out; None if the pool has no resource. `owned` is the tenant's units of the
-    first resource."""
+def next_interval(tenant: Tenant, now: MarketNow, overview: PoolOverview) -> NextInterval | None:
+    """Read what the next interval can deal out; None if the pool has no resource."""
     if not now.resources:
         return None
-    resource = now.resources[0]
+    pool, resource = now.pool, now.resources[0]
+    units = resource.units
+    if pool.instant_policy is not None:
+        serving = [server for server in overview.servers if server.state != ServerState.LOST]
+        units -= sum(server.capacities[0].operator_units for server in serving)
     base = price_base_of(pool.batch_policy, now.memory).get(resource.name)
     floor = _constant(pool, "price_floor", resource.name)
     return NextInterval(
         resource=resource,
         demand=_demand(tenant, pool),
-        units=resource.units,
-        booked=min(now.taken_then.get(resource.id, 0.0), resource.units),
-        my_units=owned,
+        units=units,
+        booked=min(now.taken_then.get(resource.id, 0.0), units),
         first_price=floor,
         last_price=None if base is None else (floor or 0.0) + base - 1.0,
     )

@@ -17,6 +17,7 @@ from scheduling.models import (
     JobState,
     Lane,
     LaneClock,
+    Part,
     Pool,
     PriceTick,
     ResourceKind,
@@ -58,7 +59,9 @@ class MarketNow:
     held: bool
     memory: Mapping[str, Any]  # the memory of the batch lane's policy
     prices: Mapping[tuple[int, int], float]  # (slot, resource id) -> posted price
-    taken_then: Mapping[int, float]  # resource id -> units held in the first slot of the next interval
+    taken_then: Mapping[
+        int, float
+    ]  # resource id -> units, of those that it sells, held in the next interval's first slot
     resources: tuple[ResourceNow, ...]
 
 
@@ -89,6 +92,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
     closes_at = pool.slot_start(frontier)
     prices = _prices(pool, slot - back, min(frontier, slot + MOST_AHEAD) if back else slot + 1)
     use = _use(pool, (slot, frontier))
+    sold = set(Part) if pool.instant_policy is None else {Part.HOME}  # by the batch lane
     kinds = _kinds(pool) if overview is None else _kinds_of(overview)
     late = _late_seconds(pool, clock, at)
     last = slot if clock is None or not late else min(clock.decided_slot, slot)
@@ -105,7 +109,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
         held=clock is not None and clock.held,
         memory=clock.memory if clock else {},
         prices=prices,
-        taken_then={kind: use[frontier, kind] for at_slot, kind in use if at_slot == frontier},
+        taken_then={number: sum(use.get((frontier, number, part), 0.0) for part in sold) for number, *_ in kinds},
         resources=tuple(
             ResourceNow(
                 id=number,
@@ -114,7 +118,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
                 price=prices.get((slot, number), earlier.get((last, number))),
                 price_age=None if last == slot or (slot, number) in prices else int(since.total_seconds()),
                 units=units,
-                free=max(units - use.get((slot, number), 0.0), 0.0),
+                free=max(units - sum(use.get((slot, number, part), 0.0) for part in Part), 0.0),
             )
             for number, name, label, units in kinds
         ),
@@ -160,10 +164,12 @@ def _kinds_of(overview: PoolOverview) -> Kinds:
     ]
 
 
-def _use(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Map (slot, resource id) to the units that both lanes hold."""
-    rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource")
-    return {(slot, kind): amount for slot, kind, amount in rows.annotate(taken=Sum(F("batch") + F("instant")))}
+def _use(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int, str], float]:
+    """Map (slot, resource id, part) to the units that both lanes hold."""
+    rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource", "part")
+    return {
+        (slot, kind, part): units for slot, kind, part, units in rows.annotate(taken=Sum(F("batch") + F("instant")))
+    }
 
 
 def jobs_count(tenant: Tenant) -> JobCount:
