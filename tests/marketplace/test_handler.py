@@ -72,7 +72,8 @@ urlpatterns += [path("api/slow", slow), *(path(probe.removeprefix("/"), plain) f
 
 
 @pytest.fixture
-def handler(settings: Any) -> OneThreadHandler:
+def handler(settings: Any) -> Iterator[OneThreadHandler]:
+    """Nothing of it goes on in the next test: a thread that nobody waited for ends its request here."""
     settings.ROOT_URLCONF = __name__
     settings.ALLOWED_HOSTS = ["*"]
     settings.MIDDLEWARE = [
@@ -84,7 +85,12 @@ def handler(settings: Any) -> OneThreadHandler:
     seen.clear()
     begun.clear()
     go_on.clear()
-    return OneThreadHandler()
+    handler = OneThreadHandler()
+    yield handler
+    go_on.set()
+    turns = handler._turns
+    with turns._changed:
+        assert turns._changed.wait_for(lambda: not turns._at_work, PATIENCE)
 
 
 def request_of(address: str) -> dict[str, Any]:
