@@ -60,7 +60,7 @@ EARLIER = "What is held for the slots that it had before goes to their owners, a
 BY_USE = "It runs: the slot that is running is its last, and is paid. Nothing is held beyond it."
 _SENTENCES = {
     "waiting": "It waits and holds nothing: cancelling costs nothing.",
-    "before_start": "It has not begun: all of its units are free again.",
+    "before_start": "It has not begun: all of its units would be free again.",
     "running": "It runs: the slot that is running is its last. What it reserved stays paid to its end, and whatever "
     "the freed units are sold for again is credited to you.",
     "over": "It is over, so there is nothing to cancel.",
