@@ -1,4 +1,5 @@
-"""Verifying the end of a pool's chains: its clocks, the calendar of slots to come, its outages."""
+"""Verifying the end of a pool's chains: its clocks, the calendar of slots to come, its outages; and that nothing stands
+beside them."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef
 
-from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.findings import BEFORE_THE_FIRST, Finding, differences
 from scheduling.audit.verification.replay import read_or_named
 from scheduling.core import records
 from scheduling.feed import EventKind
@@ -22,7 +23,10 @@ from scheduling.models import (
     CalendarCell,
     Event,
     FreedUnits,
+    InstantAnswer,
     Interval,
+    IntervalFairness,
+    JobFloor,
     Lane,
     LaneClock,
     Outage,
@@ -31,6 +35,7 @@ from scheduling.models import (
     Pulse,
     Server,
     ServerState,
+    TenantFairness,
     TrainingJob,
 )
 
@@ -48,6 +53,7 @@ def ends_verify(pool_id: int) -> list[Finding]:
         "the posted prices": lambda: _ticks_verify(pool),
         "the given up units": lambda: _resold_verify(pool),
         "the calendar": lambda: _calendar_verify(pool, batch.settled_slot + 1),
+        "the rows beside the chains": lambda: _beside_verify(pool),
     }
     return [finding for what, check in checks.items() for finding in read_or_named(f"{what} of pool {pool_id}", check)]
 
@@ -188,3 +194,29 @@ def _resold_verify(pool: Pool) -> Iterator[Finding]:
     of_nobody = FreedUnits.objects.filter(pool=pool).exclude(award__in=Award.objects.filter(pool=pool))
     for freed in of_nobody.order_by("pk").values_list("pk", flat=True):
         yield Finding(f"pool {pool.pk}", f"given up units ({freed}) are of no award of its own")
+
+
+def _beside_verify(pool: Pool) -> Iterator[Finding]:
+    """Check that there is no row by which no walk comes: walks begin with number 1, and from an interval they come to
+    what it left."""
+    where = f"pool {pool.pk}"
+    for name, links in (("interval", Interval.objects), ("answer", InstantAnswer.objects)):
+        for number in links.filter(pool=pool, number__lt=1).order_by("number").values_list("number", flat=True):
+            yield Finding(f"{name} {number} of {where}", BEFORE_THE_FIRST)
+    for name, rows in (("award", Award.objects), ("job", TrainingJob.objects)):
+        for number in rows.filter(pool=pool, pk__lt=1).order_by("pk").values_list("pk", flat=True):
+            yield Finding(f"{name} {number} of {where}", BEFORE_THE_FIRST)
+    of_none = ~Exists(Interval.objects.filter(pool=pool, pk=OuterRef("interval_id")))
+    awards = Award.objects.filter(of_none, pool=pool, lane=Lane.BATCH).order_by("pk")
+    for number, job in awards.values_list("pk", "job_id"):
+        yield Finding(where, f"award {number} of job {job} has no interval")
+    for number in IntervalFairness.objects.filter(of_none, pool=pool).order_by("pk").values_list("pk", flat=True):
+        yield Finding(where, f"fairness {number} has no interval")
+    of_no_whole = ~Exists(IntervalFairness.objects.filter(pool=pool, pk=OuterRef("fairness_id")))
+    parts = TenantFairness.objects.filter(of_no_whole, pool=pool).order_by("pk")
+    for number in parts.values_list("pk", flat=True):
+        yield Finding(where, f"fairness {number} of a tenant belongs to no interval")
+    of_no_pool = ~Exists(Interval.objects.filter(pk=OuterRef("interval_id")))
+    floors = JobFloor.objects.filter(of_no_pool, job__pool=pool).order_by("pk")
+    for number, job in floors.values_list("pk", "job_id"):
+        yield Finding(where, f"floor {number} of job {job} has no interval")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from scheduling.audit.feed_seals import MEMBER, EventRow, event_digests, events_between, seal_link
-from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.findings import BEFORE_THE_FIRST, Finding, differences
 from scheduling.feed import EventKind
 from scheduling.market.decide import START
-from scheduling.models import FeedSeal, TrainingJob
+from scheduling.models import Event, FeedSeal, TrainingJob
 from tenants.scoping import scope_disabled
 
 
@@ -49,6 +49,21 @@ def feed_walk(walk: FeedWalk, *, upto: int) -> bool:
     return True
 
 
+def feed_beside() -> list[Finding]:
+    """Name what stands before number 1, with which the walk begins: no seal closes over such an event."""
+    with scope_disabled("events of all tenants are sealed together"):
+        events = list(Event.objects.filter(pk__lt=1).order_by("pk").values_list("pk", "kind", "subject"))
+    seals = FeedSeal.objects.filter(number__lt=1).order_by("number")
+    return [
+        *(Finding(_name_of_event(*event), BEFORE_THE_FIRST) for event in events),
+        *(Finding(str(seal), BEFORE_THE_FIRST) for seal in seals),
+    ]
+
+
+def _name_of_event(number: int, kind: str, subject: str) -> str:
+    return f"event {number} ({kind}{subject and ' of '}{subject})"
+
+
 def _members_verify(seal: FeedSeal, rows: list[EventRow]) -> Iterator[Finding]:
     present, digests = {row.id: row for row in rows}, event_digests(rows)
     sealed = dict(_members(bytes(seal.members)))
@@ -58,9 +73,7 @@ def _members_verify(seal: FeedSeal, rows: list[EventRow]) -> Iterator[Finding]:
         if sealed.get(number) == digests.get(number):
             continue
         row = present.get(number)
-        about = (
-            f"event {number}" if row is None else f"event {number} ({row.kind}{row.subject and ' of '}{row.subject})"
-        )
+        about = f"event {number}" if row is None else _name_of_event(number, row.kind, row.subject)
         story = (
             "was added" if number not in sealed else "was removed" if row is None else "or what it tells of was changed"
         )

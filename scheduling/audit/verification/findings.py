@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+BEFORE_THE_FIRST = "it stands before the first one, which is number 1"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -17,7 +17,7 @@ from scheduling.audit.verification.archived import Archives
 from scheduling.audit.verification.course import course_verify, sums_differ
 from scheduling.audit.verification.days import days_on
 from scheduling.audit.verification.ends import ends_verify
-from scheduling.audit.verification.feed import feed_walk, feed_walk_from
+from scheduling.audit.verification.feed import feed_beside, feed_walk, feed_walk_from
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.audit.verification.money import money_verify
@@ -239,6 +239,7 @@ def _feed(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
         if limits.enough():
             break
     if not more:
+        walk.findings += feed_beside()
         walk.findings += noted_verify(FEED, FeedSeal.objects.all(), lambda number: f"seal {number} of the feed")
     columns = {"number": walk.number, "digest": walk.digest}
     return VerifiedPiece(steps, findings=walk.findings, is_last=not more, columns=columns)

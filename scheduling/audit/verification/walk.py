@@ -20,7 +20,7 @@ from scheduling.audit.verification.standing import noted_verify
 from scheduling.audit.verification.ticks import ticks_verify
 from scheduling.core.collector import collector_resting
 from scheduling.market.decide import START, heads_beside, intervals_name
-from scheduling.models import Award, Interval, Lane, LaneClock
+from scheduling.models import Interval, Lane, LaneClock
 
 CHUNK = 60  # intervals in memory at once: half a second of work where a hundred tenants take part
 
@@ -94,16 +94,13 @@ def walk_on(
 
 
 def walk_end(walk: Walk, bounds: WalkBounds) -> None:
-    """Check that the chain ends where the clock says, has all that was noted of it, and that every award of the lane
-    has an interval."""
+    """Check that the chain ends where the clock says, and has all that was noted of it."""
     where = f"pool {walk.pool_id}"
     walk.findings += differences(where, {"the last digest of the chain": (walk.digest, bounds.head)})
     if walk.memory is not None and walk.number:
         walk.findings += differences(where, {"what its policy is told next": (dict(bounds.memory), dict(walk.memory))})
     links = Interval.objects.filter(pool=walk.pool_id)
     walk.findings += noted_verify(intervals_name(walk.pool_id), links, lambda number: f"interval {number} of {where}")
-    stray = Award.objects.filter(pool=walk.pool_id, lane=Lane.BATCH, interval=None).order_by("pk")
-    walk.findings += [Finding(where, f"award {award.pk} of job {award.job_id} has no interval") for award in stray]
 
 
 def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> None:
