@@ -24,7 +24,7 @@ from marketplace.rights import rights_compare, serving_role
 from marketplace.views import ask_broker, ask_database
 from scheduling.operator.read_engines import EngineState, engine_states
 from scheduling.operator.read_operator import PoolClock, pool_states
-from tenants import history
+from tenants import history, rights_audit
 from tenants.access import AccessRequest
 from tenants.ledger import audit
 from tenants.ledger.seals import LastSeal, last_seal
@@ -144,8 +144,9 @@ def _check(name: str) -> HealthCheck:
 
 def _history() -> tuple[bool, str]:
     verdict = history.verify()
-    if isinstance(verdict, history.Broken):
-        return False, f"{len(verdict.findings)} findings; the first: {verdict.findings[0]}."
+    findings = [*(verdict.findings if isinstance(verdict, history.Broken) else ()), *rights_audit.verify()]
+    if findings or isinstance(verdict, history.Broken):
+        return False, f"{len(findings)} findings; the first: {findings[0]}."
     return True, f"{verdict.entries:,} entries, each follows the one before."
 
 
@@ -160,6 +161,10 @@ def _book() -> tuple[bool, str]:
 
 
 CHECKS = {
-    "history": ("The history", "every entry's fingerprint, and that each follows the one before", _history),
+    "history": (
+        "The history",
+        "every entry's fingerprint, that each follows the one before, and that people and tokens may do what it says",
+        _history,
+    ),
     "book": ("The book", "every transaction, balance and seal against its entries", _book),
 }

@@ -39,7 +39,7 @@ from scheduling.models import (
     VerificationRun,
     WorkState,
 )
-from tenants import history
+from tenants import history, rights_audit
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 
@@ -212,12 +212,12 @@ def _days(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
 
 
 def _book(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
-    """Verify what belongs to no single pool: the whole ledger, the history, the rules that keep what walks over pools
-    read, and what was set."""
+    """Verify what belongs to no single pool: the whole ledger, the history, who may do what, the rules that keep what
+    walks over pools read, and what was set."""
     steps: list[Callable[[], Iterable[Finding]]] = [
         partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
     ]
-    steps += [_history, rules_verify, _settings]
+    steps += [_history, _rights, rules_verify, _settings]
     place, findings = run.number, list[Finding]()
     while place < len(steps):
         findings += steps[place]()
@@ -256,6 +256,10 @@ def _history() -> Iterable[Finding]:
         if isinstance(verdict, history.VerifiedHistory)
         else [Finding("the history", str(flaw)) for flaw in verdict.findings]
     )
+
+
+def _rights() -> Iterable[Finding]:
+    return [Finding("rights", str(flaw)) for flaw in rights_audit.verify()]
 
 
 def _settings() -> Iterable[Finding]:

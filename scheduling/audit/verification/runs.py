@@ -26,7 +26,7 @@ from tenants.ledger import audit
 from tenants.ledger.seals import head
 
 POOL_PHASES = (Phase.INTERVALS, Phase.ANSWERS, Phase.INSTANT, Phase.JOBS, Phase.END, Phase.DAYS)
-BESIDE_THE_LEDGER = 3  # three steps: the history, the rules of the database, what was set
+BESIDE_THE_LEDGER = 4  # four steps: the history, who may do what, the rules of the database, what was set
 COMMON_PHASES = (Phase.BOOK, Phase.FEED)  # the phases over what all pools have in common
 
 

@@ -1,4 +1,5 @@
-"""Recompute the chain of the history. Exit with 1 and name the entry if somebody changed it unnoticed."""
+"""Recompute the chain of the history, and compare with it who may do what. Exit with 1 and name what somebody changed
+unnoticed."""
 
 from __future__ import annotations
 
@@ -6,22 +7,28 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from tenants import history
+from tenants import history, rights_audit
 from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
 
 
 class Command(DatabaseCommand):
-    help = "Check that no entry of the history was changed, removed or slipped in, and that it still only grows."
+    help = (
+        "Check that no entry of the history was changed, removed or slipped in, that it still only grows, and that"
+        " people and tokens may do what it says."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         head_argument(parser, "the hash of an entry")
 
     def handle(self, *args: Any, **options: Any) -> None:
         verdict = history.verify(known_heads=options["heads"])
+        findings = rights_audit.verify()
         if isinstance(verdict, history.VerifiedHistory):
             self.stdout.write(f"{verdict.entries} entries, unbroken; the last is {verdict.hash}")
-            return
-        for finding in verdict.findings:
+        else:
+            findings = [*verdict.findings, *findings]
+        for finding in findings:
             self.stderr.write(str(finding))
-        sys.exit(1)
+        if findings:
+            sys.exit(1)
