@@ -356,6 +356,76 @@ def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path:
     assert check.check(forged(path, {**files, "awards.jsonl": twice})) == [f"award {award['id']} is there twice"]
 
 
+def test_a_forger_who_invents_an_award_is_found(built: Proven, tmp_path: Path) -> None:
+    """Of no interval and no answer, or of an interval that is not in the bundle, with all that the book would say of
+    it: what it pays was set aside in the period, so it was decided then."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    awards, before = (
+        [json.loads(one) for one in files[f"{name}.jsonl"].splitlines()] for name in ("awards", "transactions")
+    )
+    award, number = next(row for row in awards if row["paid"]), awards[-1]["id"] + 1
+    more, closing = [*before], json.loads(files["balances.json"])
+    for row in before:
+        if json.loads(row["facts"]).get("award") == award["id"]:
+            facts = json.dumps(json.loads(row["facts"]) | {"award": number})
+            again(more, row, key=re.sub(rf":{award['id']}$", f":{number}", row["key"]), facts=facts)
+            for account, amount in row["entries"]:
+                closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    for by in ({"interval": None, "answer": None}, {"interval": 9_000, "answer": None}, {"interval": 0}):
+        other = {
+            "awards.jsonl": b"".join(map(line, [*awards, award | {"id": number} | by])),
+            "transactions.jsonl": b"".join(map(line, more)),
+            "balances.json": line(closing),
+        }
+        what = "its price was set aside in the period, and nothing in the bundle decided it"
+        assert check.check(forged(path, {**files, **other})) == [f"award {number} of job {award['job']}: {what}"], by
+
+
+@pytest.mark.parametrize("middle", [False, True])
+def test_a_forger_who_leaves_out_decisions_is_found(built: Proven, tmp_path: Path, middle: bool) -> None:
+    """All intervals, or all answers, with the ends of their chains as if there were none; or the last ones. Sealed
+    events told of them."""
+    path = make_bundle(built, tmp_path, middle=middle)
+    files = files_of(path)
+    for name, chain, first in (("intervals", "chain", "first_interval"), ("answers", "answers", "first_answer")):
+        rows = files[f"{name}.jsonl"].splitlines(keepends=True)
+        for rest in ([], rows[:-1]):
+            manifest = json.loads(files["manifest.json"])
+            last = json.loads(rest[-1])["digest"] if rest else "0" * 64
+            ends = {"last_digest": last} if rest else {first: 1, "previous_digest": last, "last_digest": last}
+            manifest[chain].update(ends)
+            other = {f"{name}.jsonl": b"".join(rest), "manifest.json": line(manifest)}
+            findings = check.check(forged(path, {**files, **other}))
+            number = json.loads(rows[-1])["number"]
+            last_row = f"interval {number}" if name == "intervals" else "the answer"
+            assert any(last_row in one and "of which the feed told, is missing" in one for one in findings), findings
+
+
+def test_a_forger_who_leaves_out_seals_is_found_or_the_reader_told(
+    built: Proven, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Events after the last seal are closed over by none. Without the last seals an interval names one that is not
+    there; without any it is said how many events the reader has to believe."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    seals, events = ([json.loads(one) for one in files[f"{name}.jsonl"].splitlines()] for name in ("seals", "events"))
+    assert check.main([str(path)]) == 0
+    assert capsys.readouterr().out == "everything agrees\n"
+    bare = json.loads(files["manifest.json"])
+    bare["feed"] = {"first_seal": 1, "previous_digest": "0" * 64, "last_digest": "0" * 64}
+    unsealed = forged(path, {**files, "seals.jsonl": b"", "manifest.json": line(bare)})
+    check.main([str(unsealed)])
+    assert f"No seal closes over {len(events)} of {len(events)} events: they are their writer's word." in (
+        capsys.readouterr().out
+    )
+    assert len(seals) > 1
+    twice = files["events.jsonl"] + files["events.jsonl"].splitlines(keepends=True)[-1]
+    assert check.check(forged(path, {**files, "events.jsonl": twice})) == [
+        f"event {events[-1]['id']} does not come after the one before it"
+    ]
+
+
 def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(built: Proven, tmp_path: Path) -> None:
     """An event that says no digest, an award that does not say what came back, a payment under an award that is in no
     file, and a price that was never set aside: each of them left the program nothing to compare with."""

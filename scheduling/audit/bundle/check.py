@@ -5,6 +5,7 @@ Plain Python 3.9 or later, nothing to install, no connection to the market. It r
   the digest of every interval, and that each names the one before it;
   the same of every answer of the instant lane, with the pool as it found it, and of every seal of the feed;
   every event against the seal that closed over it, and every submission against the event that told of it;
+  that every interval, answer and award of which an event told is there;
   what every award pays and who earns it in each slot, from the plan of its interval or the answer that gave it;
   the digest of every transaction, that its lines add up to zero, and that it is what its award asks for;
   what came back of open rents, from the plan of the interval that settled them;
@@ -120,8 +121,9 @@ def check(path, known_key=""):
         findings += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"], is_whole)
         findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
         findings += check_heads(rows)
+        findings += check_decisions(rows, awards)
         findings += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"], is_whole)
-        findings += check_holds(rows, awards, stated["period"])
+        findings += check_holds(rows, awards, stated["period"], is_whole)
         findings += check_payments(rows, stated["chain"]["pool"])
         findings += check_rests(rows, awards)
         findings += check_refunds(rows["intervals.jsonl"], rows["transactions.jsonl"], awards, digits)
@@ -276,7 +278,11 @@ def check_events(stated, seals, events, is_whole):
         before = row
     if before["digest"] != stated["last_digest"]:
         yield "the last seal is not the one that the bundle ends with"
+    last = None
     for row in events:
+        if last is not None and row["id"] <= last:
+            yield f"event {row['id']} does not come after the one before it"
+        last = row["id"]
         columns = [row[key] for key in ("id", "pool", "tenant", "kind", "subject", "at")]
         text = "\n".join(
             [json.dumps(columns, separators=(",", ":")), row["data"], *([row["beside"]] if "beside" in row else [])]
@@ -315,6 +321,33 @@ def check_heads(rows):
         for chain, (number, digest) in (json.loads(row["heads"]) if row["heads"] else {}).items():
             if digests.get((chain, number), digest) != digest:
                 yield f"interval {row['number']} saw another {chain} {number}"
+
+    last_seal, unsealed = max((row["number"] for row in rows["seals.jsonl"]), default=None), events_unsealed(rows)
+    for row in rows["intervals.jsonl"]:
+        number = json.loads(row["heads"])["feed"][0] if row["heads"] else 0
+        if unsealed and last_seal is not None and number > last_seal:
+            yield f"interval {row['number']} saw seal {number} of the feed, and the bundle ends with seal {last_seal}"
+
+
+def events_unsealed(rows):
+    """How many events come after the last seal, so that none closes over them."""
+    last = max((row["last_event"] for row in rows["seals.jsonl"]), default=0)
+    return sum(row["id"] > last for row in rows["events.jsonl"])
+
+
+def check_decisions(rows, awards):
+    """Each interval, answer and award of which an event of the period tells is there."""
+    # An older version may not have written a name: then nothing is told of it.
+    intervals = {None, *(row["number"] for row in rows["intervals.jsonl"])}
+    answers, numbers = {None, *(row["digest"] for row in rows["answers.jsonl"])}, {None, *awards}
+    for row in rows["events.jsonl"]:
+        data = json.loads(row["data"])
+        if row["kind"] == "interval_closed" and data.get("number") not in intervals:
+            yield f"interval {data['number']}, of which the feed told, is missing"
+        if row["kind"] == "job_awarded" and data.get("answer") not in answers:
+            yield f"the answer to {row['subject']}, of which the feed told, is missing"
+        if row["kind"] == "job_awarded" and data.get("award") not in numbers:
+            yield f"award {data.get('award')} of {row['subject']}, of which the feed told, is missing"
 
 
 def charges_of(booking, owners, digits):
@@ -407,8 +440,9 @@ def check_transactions(transactions, awards, pool, is_whole):
             yield f"{name} is not what award {award['id']} owes"
 
 
-def check_holds(rows, awards, period):
-    """The price of each award that was decided in the period is set aside at the moment of its decision."""
+def check_holds(rows, awards, period, is_whole):
+    """The price of each award that was decided in the period is set aside at the moment of its decision, and no other
+    one in the period. The answer of an award of an older version may have no record: an event tells of the award."""
     keys = {row["key"] for row in rows["transactions.jsonl"]}
     start, end = (datetime.fromisoformat(period[name]) for name in ("start", "end"))
     decided = {("interval", row["number"]) for row in rows["intervals.jsonl"]}
@@ -421,6 +455,17 @@ def check_holds(rows, awards, period):
         by = ("answer", award["answer"]) if award["interval"] is None else ("interval", award["interval"])
         if award["paid"] and by in decided and f"award:{number}" not in keys:
             yield f"award {number} of job {award['job']}: what it pays was never set aside"
+    all_decisions = decided | {("answer", row["number"]) for row in rows["answers.jsonl"]}
+    without_answer = {
+        data.get("award")
+        for data in (json.loads(row["data"]) for row in rows["events.jsonl"] if row["kind"] == "job_awarded")
+        if data.get("lane") == "instant" and "answer" not in data
+    }
+    for number, award in awards.items():
+        by = ("answer", award["answer"]) if award["interval"] is None else ("interval", award["interval"])
+        if is_whole and f"award:{number}" in keys and by not in all_decisions and number not in without_answer:
+            what = "its price was set aside in the period, and nothing in the bundle decided it"
+            yield f"award {number} of job {award['job']}: {what}"
 
 
 def check_payments(rows, pool):
@@ -577,12 +622,17 @@ def stated_in(path):
                 rows = [json.loads(row) for row in bundle.read(f"{name}.jsonl").splitlines()]
                 of_rows = {row["number"]: row["digest"] for row in rows}
                 digests[name] = {stated[chain][first] - 1: stated[chain]["previous_digest"], **of_rows} if rows else {}
-        return {name: stated[name] for name in STATED} | {"closing": closing, "digests": digests}
+            names = ("seals", "events", "awards")
+            rows = {f"{n}.jsonl": [json.loads(row) for row in bundle.read(f"{n}.jsonl").splitlines()] for n in names}
+        events = events_unsealed(rows), len(rows["events.jsonl"])
+        is_older = stated["format"] in READ_TOO or any("later" not in row for row in rows["awards.jsonl"])
+        ends = {"closing": closing, "digests": digests, "events": events, "is_older": is_older}
+        return {name: stated[name] for name in STATED} | ends
     except Exception:
         return None
 
 
-STATED = ("format", "period", "opening", "chain")
+STATED = ("period", "opening", "chain")
 
 
 BEGIN = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  not in Python 3.9
@@ -612,7 +662,7 @@ def main(arguments):
     if not arguments or any(word.startswith("-") for word in arguments):
         print(__doc__)
         return 2
-    findings, before, ends, is_older = [], None, {}, False
+    findings, before, ends, is_older, notes = [], None, {}, False, []
     for path in arguments:
         name = "" if len(arguments) == 1 else f"{path}: "
         findings += [f"{name}{line}" for line in check(path, known_key)]
@@ -621,9 +671,12 @@ def main(arguments):
             findings += [f"{name}it {line}" for line in check_follows(before, stated, ends)]
         if stated:
             ends.update((chain, digests) for chain, digests in stated["digests"].items() if digests)
-            is_older = is_older or stated["format"] in READ_TOO
+            is_older = is_older or stated["is_older"]
+            unsealed, events = stated["events"]
+            if unsealed:
+                notes.append(f"{name}No seal closes over {unsealed} of {events} events: they are their writer's word.")
         before = stated
-    for line in findings:
+    for line in [*findings, *notes]:
         print(line)
     if is_older:
         print("An older version wrote this bundle: some events, and payments of some awards, cannot be compared.")
