@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time
 
 from django.db import connection
 
-from tenants.ledger.postings import TENANT_KINDS, AccountName, available, earned, held
+from tenants.ledger.postings import OUTSIDE, TENANT_KINDS, AccountName, available, earned, held
 from tenants.ledger.selectors import rows_of
 from tenants.scoping import tenant_require
 
@@ -196,5 +196,18 @@ def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
             "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
             " WHERE entry.account_id = ANY(%s) AND about.facts ? 'award' GROUP BY 1 HAVING sum(entry.amount) <> 0",
             [[held(tenant_id).id for tenant_id in tenant_ids]],
+        )
+        return dict(cursor.fetchall())
+
+
+def from_outside() -> dict[int, int]:
+    """Return tenant -> what came from outside for it, less what went there, in micro-credits. Needs the scope of all
+    tenants."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT mine.account_id / 8, sum(mine.amount)::bigint"
+            "  FROM ledger_entry AS outside JOIN ledger_entry AS mine USING (transaction_id)"
+            " WHERE outside.account_id = %s AND mine.account_id >= 8 GROUP BY 1",
+            [OUTSIDE.id],
         )
         return dict(cursor.fetchall())

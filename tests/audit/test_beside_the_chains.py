@@ -8,9 +8,10 @@ import re
 
 import pytest
 
-from scheduling.audit.verification import intervals_verify
+from scheduling.audit.verification import intervals_verify, settings_verify
+from tenants.scoping import scope_disabled
 from tests.audit.proven import Proven, make_proven
-from tests.ledger.builders import tamper
+from tests.ledger.builders import grant, tamper
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -92,3 +93,11 @@ def test_awards_and_jobs_with_numbers_that_no_walk_begins_with(world: Proven) ->
     stated = findings(world)
     assert f"award -7 of pool {world.pool.pk}: it stands before the first one, which is number 1" in stated
     assert f"job -8 of pool {world.pool.pk}: it stands before the first one, which is number 1" in stated
+
+
+def test_credits_that_nobody_granted(world: Proven) -> None:
+    """A transaction as the book would have written it, closed over by the next seal as if it were true."""
+    with scope_disabled("an intruder works past every scope"):
+        grant(world.lumen.pk, 5, key="top-up:of-nobody")
+    (finding,) = map(str, settings_verify())
+    assert finding.startswith("credits of lumen: what came from outside is ")

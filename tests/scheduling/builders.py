@@ -16,7 +16,8 @@ from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, 
 from scheduling.operator.pools import steps_listed
 from tenants import history
 from tenants.access import access_of_system
-from tenants.models import Tenant
+from tenants.ledger.sums import from_outside
+from tenants.models import AuditEntry, Tenant
 from tenants.scoping import scope, scope_disabled
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -99,6 +100,13 @@ def tell_history(pool: Pool) -> None:
     for tenant, of_servers in units.items():
         subject = f"cells of {tenant.slug} in pool {pool.slug}"
         history.append(action="cells_change", subject=subject, tenant=tenant, before={}, after=of_servers, **told)
+    credits = AuditEntry.objects.filter(action="credits_grant")
+    for number, amount in from_outside().items():
+        before = sum(after["amount"] for after in credits.filter(tenant=number).values_list("after", flat=True))
+        if amount != before:  # another pool's entries may tell of them
+            tenant, about = Tenant.objects.get(pk=number), {"amount": amount - before}
+            subject = f"credits of {tenant.slug}"
+            history.append(action="credits_grant", subject=subject, tenant=tenant, after=about, **told)
 
 
 def tenant_quota(tenant: Tenant, pool: Pool) -> dict[str, int]:

@@ -44,6 +44,7 @@ from scheduling.models import (
 from scheduling.operator import steps_listed
 from scheduling.runs import LOCAL
 from tenants import history
+from tenants.ledger.sums import from_outside
 from tenants.models import AuditEntry, Tenant
 from tenants.scoping import scope_disabled
 
@@ -125,6 +126,7 @@ def _settings_verify(pool_ids: Collection[int] | None) -> list[Finding]:
         *_archives_verify(),
         *programs_verify(),
         *(finding for tenant in Tenant.objects.order_by("pk") for finding in _budgets_verify(tenant)),
+        *_credits_verify(),
     ]
 
 
@@ -398,6 +400,19 @@ def _budgets_verify(tenant: Tenant) -> Iterator[Finding]:
             continue
         limits = {name: (getattr(row, name), entry.get(name)) for name in ("soft_limit", "hard_limit")}
         yield from differences(where, limits)
+
+
+def _credits_verify() -> Iterator[Finding]:
+    """Compare what came into the book from outside for each tenant, and went there, with what operators did."""
+    right: defaultdict[int, int] = defaultdict(int)
+    entries = AuditEntry.objects.filter(action__in=["credits_grant", "credits_withdraw"])
+    for action, tenant, after in entries.values_list("action", "tenant", "after"):
+        amount = (after or {}).get("amount", 0)
+        right[tenant] += amount if action == "credits_grant" else -amount
+    stored, slugs = from_outside(), dict(Tenant.objects.values_list("pk", "slug"))
+    for tenant in sorted(stored.keys() | right.keys()):
+        sums = stored.get(tenant, 0), right.get(tenant, 0)
+        yield from differences(f"credits of {slugs.get(tenant, f'tenant {tenant}')}", {"what came from outside": sums})
 
 
 def _exactly(row: Model, values: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
