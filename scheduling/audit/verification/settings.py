@@ -20,6 +20,7 @@ from scheduling.audit import archive_entries
 from scheduling.audit.bundle import keys
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.programs import programs_verify
+from scheduling.common import one_moment
 from scheduling.feed import EventKind
 from scheduling.market.view import ONES, AmountSteps
 from scheduling.models import (
@@ -97,7 +98,7 @@ class PoolSet:
 
 def settings_verify(pool_ids: Collection[int] | None = None) -> list[Finding]:
     """Compare everything of all pools, or only what belongs to these pools."""
-    with scope_disabled("what was set is that of all tenants"):
+    with one_moment(), scope_disabled("what was set is that of all tenants"):
         return _settings_verify(pool_ids)
 
 
