@@ -200,6 +200,20 @@ def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
         return dict(cursor.fetchall())
 
 
+def held_of_no_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
+    """Return tenant -> what its transactions that name no award hold, without tenants for which that is nothing."""
+    for tenant_id in tenant_ids:
+        tenant_require(tenant_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT entry.account_id / 8, sum(entry.amount)::bigint"
+            "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
+            " WHERE entry.account_id = ANY(%s) AND NOT about.facts ? 'award' GROUP BY 1 HAVING sum(entry.amount) <> 0",
+            [[held(tenant_id).id for tenant_id in tenant_ids]],
+        )
+        return dict(cursor.fetchall())
+
+
 def from_outside() -> dict[int, int]:
     """Return tenant -> what came from outside for it, less what went there, in micro-credits. Needs the scope of all
     tenants."""

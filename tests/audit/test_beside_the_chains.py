@@ -9,9 +9,12 @@ import re
 import pytest
 
 from scheduling.audit.verification import intervals_verify, settings_verify
+from tenants.ledger import audit
+from tenants.ledger.postings import earned
+from tenants.ledger.services import settle
 from tenants.scoping import scope_disabled
 from tests.audit.proven import Proven, make_proven
-from tests.ledger.builders import grant, tamper
+from tests.ledger.builders import NOON, accepted, grant, tamper
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +104,12 @@ def test_credits_that_nobody_granted(world: Proven) -> None:
         grant(world.lumen.pk, 5, key="top-up:of-nobody")
     (finding,) = map(str, settings_verify())
     assert finding.startswith("credits of lumen: what came from outside is ")
+
+
+def test_payment_for_no_award(world: Proven) -> None:
+    """What a tenant has set aside for its jobs goes to somebody, in a transaction as the book would have written it."""
+    lumen, castor = world.lumen.pk, world.castor.pk
+    with scope_disabled("an intruder works past every scope"):
+        accepted(settle(key="settle:of-nobody", tenant_id=lumen, parts={earned(castor): 5}, at=NOON, subject="job:1"))
+        (finding,) = map(str, audit.verify().findings)
+    assert finding == "held: tenant lumen: -5 micro-credits are held for no award"

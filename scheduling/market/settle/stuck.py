@@ -26,7 +26,7 @@ from tenants.ledger.findings import MOST, LedgerFinding
 from tenants.ledger.postings import InsufficientFunds, held
 from tenants.ledger.selectors import balances, transactions_about_all
 from tenants.ledger.services import post_many
-from tenants.ledger.sums import held_by_award
+from tenants.ledger.sums import held_by_award, held_of_no_award
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
@@ -74,11 +74,16 @@ class Paid:
 
 def stuck_awards() -> list[Stuck]:
     """Return every award for which more or less is held than it still owes, in the order of ids, as of one moment."""
+    return _held_wrongly()[0]
+
+
+def _held_wrongly() -> tuple[list[Stuck], dict[int, int]]:
+    """Return the stuck awards; and tenant -> what is held for none of its awards, or was taken from there."""
     with one_moment(), scope_disabled("credits may be held for any tenant's award"):
-        return _stuck_awards()
+        return _held_compared()
 
 
-def _stuck_awards() -> list[Stuck]:
+def _held_compared() -> tuple[list[Stuck], dict[int, int]]:
     """Compare the held balance of each tenant with what its awards owe; entries are read only where these differ."""
     settled = _settled_slots()
     owed: dict[int, int] = {}
@@ -95,19 +100,24 @@ def _stuck_awards() -> list[Stuck]:
     amounts = balances(accounts=[held(tenant_id) for tenant_id in tenant_ids])
     wrong = [tenant_id for tenant_id in tenant_ids if amounts[held(tenant_id)] != by_tenant[tenant_id]]
     if not wrong:
-        return []
+        return [], {}
     amount = held_by_award(tenant_ids=wrong)
     numbers = [pk for pk in amount.keys() | owed.keys() if amount.get(pk, 0) != owed.get(pk, 0)]
     awards = list(Award.objects.filter(pk__in=numbers, tenant__in=wrong).order_by("pk"))
     about = transactions_about_all(subjects={job_subject(award.job_id) for award in awards})
     posted = {transaction.key for transaction in about}
-    return [_stuck(award, amount.get(award.pk, 0), settled[award.pool_id], posted) for award in awards]
+    stuck = [_stuck(award, amount.get(award.pk, 0), settled[award.pool_id], posted) for award in awards]
+    return stuck, held_of_no_award(tenant_ids=wrong)
 
 
 def held_findings() -> Iterator[LedgerFinding]:
-    """Yield findings for the audit of the book: awards with stuck credits."""
-    for stuck in stuck_awards()[:MOST]:
-        yield LedgerFinding("held", f"award {stuck.award.pk}", str(stuck))
+    """Yield findings for the audit of the book: awards with stuck credits, and tenants with credits held for none."""
+    stuck, of_no_award = _held_wrongly()
+    for each in stuck[:MOST]:
+        yield LedgerFinding("held", f"award {each.award.pk}", str(each))
+    slugs = dict(Tenant.objects.filter(pk__in=of_no_award).values_list("pk", "slug"))
+    for tenant_id, amount in of_no_award.items():
+        yield LedgerFinding("held", f"tenant {slugs[tenant_id]}", f"{amount} micro-credits are held for no award")
 
 
 def stuck_settle(*, by: Access, reason: str, at: datetime) -> Paid | Refused:
