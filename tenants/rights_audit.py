@@ -143,7 +143,8 @@ def _mappings() -> Iterator[Flaw]:
         right.pop(key, None)
         if entry.after is not None:
             right[key] = entry.after.get("role", "")
-    rows = {(row.tenant_id, str(row)): row.role for row in ClaimMapping.objects.order_by("pk")}
+    rows: dict[tuple[int | None, str], str] = {}
+    rows |= {(row.tenant_id, str(row)): row.role for row in ClaimMapping.objects.order_by("pk")}
     for tenant, words in sorted(rows.keys() | right.keys(), key=str):
         stored, role = rows.get((tenant, words)), right.get((tenant, words))
         if stored != role:

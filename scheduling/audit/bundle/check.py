@@ -623,9 +623,9 @@ def stated_in(path):
                 of_rows = {row["number"]: row["digest"] for row in rows}
                 digests[name] = {stated[chain][first] - 1: stated[chain]["previous_digest"], **of_rows} if rows else {}
             names = ("seals", "events", "awards")
-            rows = {f"{n}.jsonl": [json.loads(row) for row in bundle.read(f"{n}.jsonl").splitlines()] for n in names}
-        events = events_unsealed(rows), len(rows["events.jsonl"])
-        is_older = stated["format"] in READ_TOO or any("later" not in row for row in rows["awards.jsonl"])
+            rest = {f"{n}.jsonl": [json.loads(row) for row in bundle.read(f"{n}.jsonl").splitlines()] for n in names}
+        events = events_unsealed(rest), len(rest["events.jsonl"])
+        is_older = stated["format"] in READ_TOO or any("later" not in row for row in rest["awards.jsonl"])
         ends = {"closing": closing, "digests": digests, "events": events, "is_older": is_older}
         return {name: stated[name] for name in STATED} | ends
     except Exception:
