@@ -89,10 +89,23 @@ def test_units_run_what_the_operations_page_runs() -> None:
     commands = {
         match[1].split(" --loglevel")[0].split(" --schedule")[0].split(" --name")[0]
         for unit in UNITS
-        if (match := re.search(r"^ExecStart=/opt/bourse/(.*)$", unit.read_text(), re.M))
+        if (match := re.search(r"^ExecStart=/usr/bin/env (.*)$", unit.read_text(), re.M))
     }
     assert len(commands) == len(UNITS)
     assert [command for command in commands if command not in page] == []
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_process_stays_with_its_version_when_the_link_moves(unit: Path, tmp_path: Path) -> None:
+    """What it loads later, and what a gang may read, is below the folder to which `/opt/bourse` led when it began."""
+    version = tmp_path / "bourse-1.1.0"
+    ran(sys.executable, "-m", "venv", "--without-pip", version / ".venv")
+    (tmp_path / "bourse").symlink_to(version.name)
+    said = dict(re.findall(r"^(WorkingDirectory|ExecStart)=(.*)$", unit.read_text(), re.M))
+    python = re.findall(r"^(.*?\.venv/bin/python) ", said["ExecStart"])[0].replace("/opt", str(tmp_path)).split()
+    asked = "import os, sys; print(sys.prefix, sys.executable, os.getcwd())"
+    result = ran(*python, "-c", asked, cwd=said["WorkingDirectory"].replace("/opt", str(tmp_path)))
+    assert result.stdout.split() == [str(version / ".venv"), str(version / ".venv" / "bin" / "python"), str(version)]
 
 
 @pytest.mark.wide
