@@ -13,7 +13,9 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from ctypes.util import find_library
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +89,9 @@ def test_learners_step_takes_the_lowest_priority_in_the_unit_of_a_worker() -> No
 def test_units_run_what_the_operations_page_runs() -> None:
     page = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
     commands = {
-        match[1].split(" --loglevel")[0].split(" --schedule")[0].split(" --name")[0]
+        match[1].split(" --loglevel")[0].split(" --schedule")[0].split(" --name")[0].strip()
         for unit in UNITS
-        if (match := re.search(r"^ExecStart=/usr/bin/env (.*)$", unit.read_text(), re.M))
+        if (match := re.search(r"^ExecStart=.*?(\.venv/bin/python [^\"'\n]*)", unit.read_text(), re.M))
     }
     assert len(commands) == len(UNITS)
     assert [command for command in commands if command not in page] == []
@@ -102,7 +104,7 @@ def test_a_process_stays_with_its_version_when_the_link_moves(unit: Path, tmp_pa
     ran(sys.executable, "-m", "venv", "--without-pip", version / ".venv")
     (tmp_path / "bourse").symlink_to(version.name)
     said = dict(re.findall(r"^(WorkingDirectory|ExecStart)=(.*)$", unit.read_text(), re.M))
-    python = re.findall(r"^(.*?\.venv/bin/python) ", said["ExecStart"])[0].replace("/opt", str(tmp_path)).split()
+    python = ["env", *re.findall(r"(\S*\.venv/bin/python) ", said["ExecStart"].replace("/opt", str(tmp_path)))]
     asked = "import os, sys; print(sys.prefix, sys.executable, os.getcwd())"
     result = ran(*python, "-c", asked, cwd=said["WorkingDirectory"].replace("/opt", str(tmp_path)))
     assert result.stdout.split() == [str(version / ".venv"), str(version / ".venv" / "bin" / "python"), str(version)]
@@ -159,6 +161,56 @@ def test_shared_folder_of_a_cluster_is_that_of_its_guide() -> None:
     guide = (Path(settings.BASE_DIR) / "docs" / "guide" / "slurm.md").read_text()
     said = re.findall(r"^ReadWritePaths=(.*)$", (DEPLOY / "systemd" / "cluster" / "shared.conf").read_text(), re.M)
     assert said == re.findall(r'"shared": "(.*)"', guide)
+
+
+BACKUPS = "/var/lib/bourse-backup"
+
+
+def backup_command(name: str, folder: Path) -> str:
+    """A command of the backup's unit as the shell gets it, with `folder` in place of the one that systemd makes."""
+    said = re.findall(rf"^{name}=/bin/sh -c '(.*)'$", (DEPLOY / "systemd" / "bourse-backup.service").read_text(), re.M)
+    assert len(said) == 1
+    text: str = said[0].replace("$$", "$").replace("%%", "%")
+    assert BACKUPS in text
+    return text.replace(BACKUPS, str(folder))
+
+
+def test_backup_of_a_night_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to("/bin/echo")
+    before = datetime.now(UTC)
+    result = ran("sh", "-c", backup_command("ExecStart", tmp_path), cwd=tmp_path)
+    words = result.stdout.split()
+    assert words[:2] == ["manage.py", "backup"]
+    days = {str(tmp_path / f"{at:%Y-%m-%dT%H%M}") for at in (before, datetime.now(UTC))}
+    assert {words[2]} <= days
+
+
+@pytest.mark.parametrize(
+    ("days", "kept"),
+    [("14", {"2026-11-28T0230", "2026-11-14T0230", "of-hand"}), ("0", None), ("two weeks", None), ("", None)],
+)
+def test_backups_go_after_so_many_days_and_nothing_else_does(tmp_path: Path, days: str, kept: set[str] | None) -> None:
+    now = time.time()
+    ages = {"2026-11-28T0230": 1, "2026-11-14T0230": 14, "2026-11-13T0230": 15.1, "2026-01-01T0230": 332, "of-hand": 99}
+    for name, age in ages.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "database.dump").touch()
+        os.utime(tmp_path / name, (now - age * 86_400,) * 2)
+    command = backup_command("ExecStartPost", tmp_path)
+    result = ran("sh", "-c", command, env={"PATH": os.environ["PATH"], "BACKUP_DAYS": days})
+    assert {each.name for each in tmp_path.iterdir()} == (kept or set(ages))
+    assert (result.returncode == 0) == (days in ("14", "0")), result.stderr
+
+
+@needs("systemd-analyze")
+def test_backup_is_made_once_a_night(units: Path) -> None:
+    result = ran("systemd-analyze", "verify", "--man=no", units / "bourse-backup.timer")
+    assert "bourse-backup" not in result.stderr, result.stderr
+    at = re.findall(r"^OnCalendar=(.*)$", (units / "bourse-backup.timer").read_text(), re.M)
+    calendar = ["systemd-analyze", "calendar", "--iterations=2", "--base-time=2026-11-29 12:00 UTC"]
+    nights = re.findall(r": \w+ (\S+ \S+) UTC", ran(*calendar, *at, env={**os.environ, "TZ": "UTC"}).stdout)
+    assert nights == ["2026-11-30 02:30:00", "2026-12-01 02:30:00"]
 
 
 def test_a_new_start_of_an_engine_leaves_gangs_alone() -> None:
