@@ -10,6 +10,9 @@ os.environ.setdefault("DATABASE_POOL", "true")
 import django
 from channels.routing import ProtocolTypeRouter
 
+from marketplace.env import settings_load
+
+settings_load()
 django.setup(set_prefix=False)
 
 from marketplace.handler import OneThreadHandler  # noqa: E402

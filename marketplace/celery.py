@@ -11,11 +11,13 @@ from celery.signals import beat_init, before_task_publish, celeryd_init, setup_l
 from django.conf import settings
 from structlog.contextvars import bind_contextvars, get_contextvars, reset_contextvars
 
+from marketplace.env import settings_load
 from marketplace.heartbeat import HEARTBEAT_SECONDS
 from marketplace.request_ids import IN_LOG
 from tenants.patience import process_is
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+settings_load()
 
 CARRIED = "bourse_request"  # header of a task's message: the id of the request from which the task comes
 _before: dict[str, Mapping[str, Token[Any]]] = {}  # by each running task of this process, what log lines had before it

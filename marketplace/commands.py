@@ -5,13 +5,12 @@ import os
 import sys
 
 from marketplace import embedded
-from marketplace.env import BadEnvironment
+from marketplace.env import settings_load
 from marketplace.places import var_folder
 from marketplace.version import VERSION
 
 # These commands need neither the servers nor their settings.
 FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["lab"], ["train_dl2"], ["reproduce"])
-WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
 
 
 def main() -> None:
@@ -26,14 +25,9 @@ def main() -> None:
     elif not offline:
         embedded.join_running(var_folder())
 
-    from django.conf import settings
     from django.core.management import execute_from_command_line
 
-    try:
-        # Django would swallow the error of a bad variable here, and fail at its consequences later.
-        _ = settings.INSTALLED_APPS
-    except BadEnvironment as problem:
-        sys.exit(f"{problem}\n{WHERE}")
+    settings_load()  # Django would swallow the error of a bad variable, and fail at its consequences later
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:

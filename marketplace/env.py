@@ -4,9 +4,10 @@ Every function reads one variable once. An unset or empty variable gives the def
 """
 
 import os
+import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -16,11 +17,23 @@ REQUIRED: Final = object()
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
+WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
+
 T = TypeVar("T")
 
 
 class BadEnvironment(ImproperlyConfigured):
     """A variable is missing or unreadable. The message names it and says what was expected."""
+
+
+def settings_load() -> None:
+    """Load the settings, as every process does first. A bad variable ends it with its line."""
+    from django.conf import settings
+
+    try:
+        _ = settings.INSTALLED_APPS
+    except BadEnvironment as problem:
+        sys.exit(f"{problem}\n{WHERE}")
 
 
 def text(name: str, default: str | object = REQUIRED) -> str:
@@ -109,28 +122,43 @@ def url(
 
 def secrets(name: str, default: list[str], *, least: int) -> list[str]:
     """Read several secrets separated by commas; in the file at NAME_FILE there is one per line, which may
-    have commas."""
-    text = secret(name, "", least=0)
-    words = text.splitlines() if not os.environ.get(name) else text.split(",")
+    have commas. A file may be empty."""
+    text = _in_file(name)
+    words = _read(name, "", str, "secrets").split(",") if text is None else text.splitlines()
     words = [word.strip() for word in words if word.strip()]
     if short := [word for word in words if len(word) < least]:
-        raise BadEnvironment(f"{name}: expected at least {least} characters each, found {len(short[0])}.")
+        _short(name, f"{least} characters each", len(short[0]), in_file=text is not None)
     return words or default
 
 
 def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> str:
     """Read a secret from NAME, or from the file at NAME_FILE (as container platforms provide secrets)."""
-    path = os.environ.get(f"{name}_FILE", "")
-    if path and not os.environ.get(name):
-        try:
-            value = Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise BadEnvironment(f"{name}_FILE: cannot read {path!r} ({error.strerror}).") from None
-    else:
-        value = _read(name, default, lambda raw: raw, f"a secret of at least {least} characters")
+    text = _in_file(name)
+    if text == "":
+        raise BadEnvironment(f"{name}_FILE: the file {os.environ[f'{name}_FILE']!r} is empty.")
+    value = _read(name, default, str, f"a secret of at least {least} characters") if text is None else text
     if len(value) < least:
-        raise BadEnvironment(f"{name}: expected at least {least} characters, found {len(value)}.")
+        _short(name, f"{least} characters", len(value), in_file=text is not None)
     return value
+
+
+def _in_file(name: str) -> str | None:
+    """Return what the file at NAME_FILE has, or None where no file is named, or NAME itself is set. An editor may have
+    put a mark of the encoding before it, and ended its line."""
+    path = os.environ.get(f"{name}_FILE", "")
+    if not path or os.environ.get(name):
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise BadEnvironment(f"{name}_FILE: the file {path!r} is not text in UTF-8.") from None
+    except OSError as error:
+        raise BadEnvironment(f"{name}_FILE: cannot read {path!r} ({error.strerror}).") from None
+
+
+def _short(name: str, expected: str, length: int, *, in_file: bool) -> NoReturn:
+    where, there = (f"{name}_FILE", f" in the file {os.environ[f'{name}_FILE']!r}") if in_file else (name, "")
+    raise BadEnvironment(f"{where}: expected at least {expected}{there}, found {length}.")
 
 
 def _read(name: str, default: T | object, parse: Callable[[str], T], expected: str, *, quote: bool = True) -> T:

@@ -241,6 +241,25 @@ def test_a_bad_start_of_links_in_mails_stops_the_start(tmp_path: Path) -> None:
     assert result.stderr.startswith("PUBLIC_URL: expected an address that begins with https:// or http://.\n")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["manage.py", "check"],
+        ["-m", "marketplace.web", "127.0.0.1", "1"],
+        ["-m", "celery", "--app", "marketplace.celery", "beat"],
+    ],
+    ids=["command", "web", "beat"],
+)
+def test_a_bad_setting_ends_each_kind_of_process_with_a_sentence(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xff")
+    environment = {"PATH": os.environ["PATH"], "BOURSE_VAR": str(tmp_path), "SECRET_KEY_FILE": str(tmp_path / "key")}
+    environment |= {"DATABASE_URL": "none://", "REDIS_URL": "redis://127.0.0.1:1/0"}
+    result = ran(sys.executable, *words, env=environment, cwd=settings.BASE_DIR)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[0] == f"SECRET_KEY_FILE: the file '{tmp_path / 'key'}' is not text in UTF-8."
+    assert "Traceback" not in result.stderr
+
+
 @needs("nginx")
 def test_nginx_takes_its_example(tmp_path: Path) -> None:
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=bourse.example -keyout privkey.pem -out fullchain.pem"

@@ -128,6 +128,49 @@ def test_secret_file_that_cannot_be_read_is_named(given, monkeypatch: pytest.Mon
         env.secret(given(None))
 
 
+def test_secret_file_as_windows_writes_it_is_read(given, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With a mark of its encoding before, and a carriage return behind it."""
+    (tmp_path / "secret").write_bytes(b"\xef\xbb\xbffrom the file\r\n")
+    monkeypatch.setenv("WISH_FILE", str(tmp_path / "secret"))
+    assert env.secret(given(None)) == "from the file"
+    assert env.secrets(given(None), [], least=13) == ["from the file"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"hunter\xff2", "WISH_FILE: the file {!r} is not text in UTF-8."),
+        ("hunter2".encode("utf-16"), "WISH_FILE: the file {!r} is not text in UTF-8."),
+        (b"", "WISH_FILE: the file {!r} is empty."),
+        (b" \n\n", "WISH_FILE: the file {!r} is empty."),
+        (b"hunter2\n", "WISH_FILE: expected at least 50 characters in the file {!r}, found 7."),
+        (None, "WISH_FILE: cannot read {!r} (Is a directory)."),
+    ],
+)
+def test_secret_file_with_something_else_is_named_without_showing_it(
+    given, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    file = tmp_path / "secret"
+    file.mkdir() if content is None else file.write_bytes(content)
+    monkeypatch.setenv("WISH_FILE", str(file))
+    with pytest.raises(BadEnvironment) as refusal:
+        env.secret(given(None), least=50)
+    assert str(refusal.value) == sentence.format(str(file))
+    assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+
+
+def test_file_of_an_optional_secret_is_not_empty(given, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody who names a file means no password. Several keys may have become none."""
+    (tmp_path / "secret").touch()
+    monkeypatch.setenv("WISH_FILE", str(tmp_path / "secret"))
+    with pytest.raises(BadEnvironment, match="is empty"):
+        env.secret(given(None), "", least=0)
+    assert env.secrets(given(None), [], least=50) == []
+    (tmp_path / "secret").write_text("short\n")
+    with pytest.raises(BadEnvironment, match=r"^WISH_FILE: expected at least 50 characters each in the file '.*'"):
+        env.secrets(given(None), [], least=50)
+
+
 def test_database_address_becomes_django_settings() -> None:
     found = addresses.database("postgresql://bo%40urse:p%2Fw@db.example:6432/market?sslmode=require")
     assert found == {

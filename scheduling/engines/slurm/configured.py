@@ -26,8 +26,10 @@ def settings_in(file: str | None, name: str) -> SlurmSettings:
 @cache
 def _read(path: Path, changed: int, name: str) -> SlurmSettings:
     try:
-        described: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        described: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise WrongEngine(f"ENGINES_FILE cannot be read: {error}.") from None
+    except ValueError as error:
         raise WrongEngine(f"{path} is not JSON: {error}.") from None
     if not isinstance(described, dict) or name not in described:
         raise WrongEngine(f"There is no engine {name!r} in {path}.")

@@ -311,5 +311,7 @@ def test_pool_is_refused_an_engine_that_is_not_there_or_cannot_keep_its_slots(de
     assert engine_flaw("slurm", 60) == "The engine slurm: shared must be the whole path of a folder."
     described.write_text("{")
     assert "is not JSON" in engine_flaw("slurm", 60)
+    settings.ENGINES_FILE = str(described.parent)
+    assert engine_flaw("slurm", 60).startswith("ENGINES_FILE cannot be read: ")
     settings.ENGINES_FILE = ""
     assert engine_flaw("slurm", 60).startswith("There is no engine 'slurm': ENGINES_FILE names no file")
