@@ -345,19 +345,22 @@ def _run(program: str, arguments: list[str]) -> str:
 
 
 def _program(name: str) -> Path:
-    """Return the first program that is not older than the server: an older one refuses to read it."""
+    """Return the oldest program that is not older than the server: an older one refuses to read it, and a newer one
+    may say what the server does not know."""
     server = connection.cursor().connection.info.server_version // 10_000
-    for place in _places(name):
-        line = subprocess.run([place, "--version"], capture_output=True, text=True, check=False).stdout
-        version = re.match(r"\S+ \(PostgreSQL\) (\d+)", line)
-        if version and int(version[1]) >= server:
-            return place
-    raise BackupFailed(f"No {name} of version {server} or newer is here: install PostgreSQL's client programs.")
+    versions = {place: _major_version(place) for place in _places(name)}
+    if not (able := [place for place, version in versions.items() if version >= server]):
+        raise BackupFailed(f"No {name} of version {server} or newer is here: install PostgreSQL's client programs.")
+    return min(able, key=versions.__getitem__)
+
+
+def _major_version(place: Path) -> int:
+    line = subprocess.run([place, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"\S+ \(PostgreSQL\) (\d+)", line)
+    return int(version[1]) if version else 0
 
 
 def _places(name: str) -> Iterator[Path]:
     if installed := shutil.which(name):
         yield Path(installed)
-    embedded = programs.installed_for(None).postgres_folder / name
-    if embedded.is_file():
-        yield embedded
+    yield from (folder / name for folder in programs.postgres_folders() if (folder / name).is_file())

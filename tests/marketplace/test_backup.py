@@ -31,6 +31,7 @@ from marketplace.backup import (
     LeftOut,
     _fingerprint,
     _pack,
+    _program,
     _unpack,
     backup_make,
     backup_restore,
@@ -220,6 +221,37 @@ def rows_of(database: str, tables: tuple[str, ...] = TABLES) -> Any:
         if not tables:
             return there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         return [there.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608
+
+
+def test_program_of_the_servers_version_is_taken_before_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer `pg_restore` sets what an older server does not know, and nothing would be restored."""
+    server = connection.cursor().connection.info.server_version // 10_000
+
+    def programs_are(*versions: int) -> None:
+        folders = [tmp_path / "-".join(map(str, versions)) / str(version) for version in versions]
+        for folder, version in zip(folders, versions, strict=True):
+            folder.mkdir(parents=True)
+            (folder / "pg_dump").write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {version}.1 (Debian)'\n")
+            (folder / "pg_dump").chmod(0o755)
+        monkeypatch.setattr("marketplace.embedded.programs.postgres_folders", lambda: folders[1:])
+        monkeypatch.setenv("PATH", str(folders[0]) if folders else "/nowhere")
+
+    programs_are(server + 2, server - 1, server, server + 1)
+    assert _program("pg_dump").parent.name == str(server)
+    programs_are(server - 1, server + 2, server + 1)
+    assert _program("pg_dump").parent.name == str(server + 1)
+    programs_are(server - 1)
+    with pytest.raises(BackupFailed, match=f"^No pg_dump of version {server} or newer is here"):
+        _program("pg_dump")
+
+
+def test_without_an_embedded_postgresql_the_sentence_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(BackupFailed, match=r"^No pg_dump of version"):
+        _program("pg_dump")
 
 
 def test_files_of_a_gang_are_packed_without_the_secrets_that_it_was_told(tmp_path: Path) -> None:

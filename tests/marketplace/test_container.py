@@ -85,6 +85,22 @@ def test_the_commands_are_those_of_the_operations_page() -> None:
         assert command in page
 
 
+def test_the_image_backs_up_with_the_programs_of_the_servers_version() -> None:
+    """An older `pg_dump` refuses the server, and the server refuses what a newer `pg_restore` says."""
+    server = re.fullmatch(r"postgres:(\d+)-bookworm", compose()["services"]["postgres"]["image"])
+    assert server
+    image = (FOLDER / "Containerfile").read_text()
+    assert re.findall(r"postgresql-client-(\d+)", image) == [server[1]]
+    assert set(re.findall(r"^FROM python:\S+-(\w+)", image, re.M)) == {"bookworm"}
+
+
+def test_a_backup_is_made_by_the_one_that_owns_the_tables() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    service = re.findall(r"docker compose run .* (\w+) bourse-server backup ", page)
+    assert service == ["migrate"]
+    assert compose()["services"]["migrate"]["volumes"] == ["state:/var/lib/bourse"]
+
+
 def test_only_the_one_that_migrates_owns_the_tables() -> None:
     services = compose()["services"]
     owners = {name for name, service in services.items() if "DATABASE_OWNER_URL" in service.get("environment", {})}
