@@ -254,7 +254,8 @@ def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:
 def invalid_program(faults: Sequence[FieldRefusal]) -> InvalidProgram:
     first, more = faults[0], len(faults) - 1
     rest = f" {more} more {'things are' if more > 1 else 'thing is'} wrong." if more else ""
-    sentence = f"{first.field or 'The program'}: {first.sentence}.{rest}"
+    stop = "" if first.sentence.endswith("?") else "."
+    sentence = f"{first.field or 'The program'}: {first.sentence}{stop}{rest}"
     return InvalidProgram("invalid_program", sentence, first.field, tuple(faults))
 
 

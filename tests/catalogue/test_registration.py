@@ -205,6 +205,11 @@ def test_all_that_is_wrong_is_told_by_field() -> None:
     assert not CatalogueProgram.objects.exists()
 
 
+def test_sentence_that_asks_ends_with_its_question_mark() -> None:
+    assert refused(BY, tittle="Other").sentence.endswith("did you mean title?")
+    assert refused(BY, tittle="Other", grace_seconds=0).sentence.endswith("? 1 more thing is wrong.")
+
+
 @pytest.mark.parametrize("script", ["a\0b", "half \ud800 a letter"])
 def test_text_that_no_database_keeps_is_refused(script: str) -> None:
     assert refused(BY, command=[], script=script).code == "invalid_program"

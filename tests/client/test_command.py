@@ -253,7 +253,7 @@ LINES = [
 ]
 PARSED = {
     "how": "script",
-    "name": "sbatch",
+    "name": "train",
     "spec": {"epochs": 1},
     "begin": None,
     "after": [],
@@ -281,6 +281,53 @@ def test_batch_script_is_told_line_by_line_before_it_is_submitted(bourse: Bourse
         "   3  not kept    Nothing? is started.",
     ]
     assert "4711" in ended.out
+
+
+def test_script_without_a_name_is_called_after_its_file(bourse: Bourse, tmp_path: Path) -> None:
+    """Else all of a tenant's scripts would be one program, `sbatch-sbatch`."""
+    file = tmp_path / "train.v2.sbatch"
+    file.write_text(SCRIPT)
+    words = ("jobs", "submit", file, "--pool", "main", *WORDS)
+    said = {"token": "t", "tenant": "lumen"}
+    unnamed = good(PARSED | {"name": "sbatch"})
+    with stub_server(unnamed, good(PARSED), good(JOB, status=201)) as stub:
+        assert bourse(*words, url=stub.address, **said).status == 0
+    bodies = [json.loads(call.body) for call in stub.calls]
+    assert [body.get("name") for body in bodies] == [None, "train.v2", "train.v2"]
+    with stub_server(unnamed) as stub:
+        bourse(*words, "--name", "sbatch", "--dry-run", url=stub.address, **said)
+        words = ("jobs", "submit", "-", *words[3:], "--dry-run")
+        bourse(*words, stdin=SCRIPT, url=stub.address, **said)
+    assert [json.loads(call.body).get("name") for call in stub.calls] == ["sbatch", None]
+
+
+def test_command_in_one_pair_of_quotes_is_not_bought(bourse: Bourse) -> None:
+    """No shell takes it apart: no program has this name, and the job would fail once it is paid for."""
+    words = ("run", "--gpus", "1", "--hours", "1", "--pool", "main", *WORDS, "--", "python3 train.py")
+    ended = bourse(*words, url="http://127.0.0.1:1", token="t", tenant="lumen")
+    assert ended.status == 2
+    assert ended.err == (
+        "bourse: 'python3 train.py' would be the name of one program: say its words without the quotes, "
+        "or -- bash -c 'python3 train.py'.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("print(1)\n", "it begins with no #! and has no line with #SBATCH. One command needs no script: bourse run"),
+        ("", "it is empty."),
+        ("\n \n", "it is empty."),
+    ],
+)
+def test_file_that_is_no_script_is_named_with_what_a_script_has(
+    bourse: Bourse, tmp_path: Path, text: str, sentence: str
+) -> None:
+    (tmp_path / "train.py").write_text(text)
+    words = ("jobs", "submit", tmp_path / "train.py", "--pool", "main", *WORDS)
+    ended = bourse(*words, url="http://127.0.0.1:1", token="t", tenant="lumen")
+    assert ended.status == 2
+    assert f"train.py is none: {sentence}" in ended.err
 
 
 def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bourse: Bourse) -> None:
@@ -424,6 +471,7 @@ def test_faults_of_a_script_are_told_with_their_lines(bourse: Bourse) -> None:
         ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **said)
     assert ended.status == 1
     assert "  worth.by: must be said" in ended.err.splitlines()
+    assert "  worth.by is said by --by" in ended.err.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -785,7 +833,30 @@ def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
     assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/4711/logs/"
     assert (ended.status, ended.out) == (1, "")
     asked_for = "  asked for: /api/v1/tenants/lumen/jobs/4711/logs/\n"
-    assert ended.err == f"bourse: There is no such thing here.\n{asked_for}  code not_found\n"
+    assert ended.err == f"bourse: There is no job 4711 here.\n{asked_for}  code not_found\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("jobs", "show", "4711"), "There is no job 4711 here."),
+        (("explain", "4711"), "There is no job 4711 here."),
+        (("files", "4711"), "There is no job 4711 here."),
+        (("jobs", "show", "A-12"), "There is no array A-12 here."),
+        (("programs", "show", "algin", "--owner", "lumen"), "There is no program algin here."),
+        (("api", "GET", "/tenants/lumen/jobs/4711/nowhere/"), "There is no such thing here."),
+    ],
+)
+def test_what_is_not_there_is_named(bourse: Bourse, words: tuple[str, ...], sentence: str) -> None:
+    with stub_server(bad(404, "not_found", "There is no such thing here.")) as stub:
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
+    assert ended.err.splitlines()[0] == f"bourse: {sentence}"
+
+
+@pytest.mark.parametrize("command", [("logs",), ("files",), ("explain",)])
+def test_one_job_is_asked_for_where_an_array_is_named(bourse: Bourse, command: tuple[str, ...], capsys: Any) -> None:
+    assert bourse(*command, "a-12", url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2
+    assert "A-12 is an array: name one of its jobs, which bourse jobs list --array A-12 lists" in capsys.readouterr().err
 
 
 def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> None:

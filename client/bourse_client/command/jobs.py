@@ -13,6 +13,7 @@ from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
 from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, several, zone
 from bourse_client.command.scripts import (
+    UNNAMED,
     after_said,
     described,
     lines_told,
@@ -21,7 +22,7 @@ from bourse_client.command.scripts import (
     waited_in_words,
 )
 from bourse_client.command.session import Session
-from bourse_client.command.written import asked_in, is_script, text_in
+from bourse_client.command.written import INPUT, asked_in, is_script, text_in
 from bourse_client.errors import BourseError, NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
@@ -49,7 +50,12 @@ def submit(session: Session) -> int:
             raise exits.UsageError("--count is for job files; a script says how many it is: #SBATCH --array=0-2.")
         return describe(session, text)
     if words.by or words.worth or words.later or words.dry_run or words.brings:
-        raise exits.UsageError("--by, --worth, --later, --with and --dry-run are for batch scripts; the file is none.")
+        why = "it is empty."
+        if text.strip():
+            why = "it begins with no #! and has no line with #SBATCH. One command needs no script: bourse run"
+        raise exits.UsageError(
+            f"--by, --worth, --later, --with and --dry-run are for batch scripts; {words.file} is none: {why}"
+        )
     words_of_job = asked_in(session, text)
     otherwise = words.otherwise or words_of_job.otherwise
     asked_spec = {**words_of_job.spec, **pieces_said(words)}
@@ -87,6 +93,10 @@ def describe(session: Session, script: str) -> int:
         screen.note(pack.sentence)
     named = {} if pack is None else {"files": list(pack.names)}
     parsed = session.client.job_parse(description | named, pool=pool)
+    if parsed["name"] == UNNAMED and not words.name and getattr(words, "file", INPUT) != INPUT:
+        # Programs are called after their jobs: all scripts of a tenant would be versions of one.
+        description["name"] = Path(words.file).stem
+        parsed = session.client.job_parse(description | named, pool=pool)
     if words.dry_run and screen.as_json:
         screen.document(parsed)
     else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import unquote
 
 from bourse_client import __version__
 from bourse_client.command import exits
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
 LACKS = "scope_missing"  # its code for a token that has not what a call needs
+# Of the addresses at which things are, each with how people name them.
+NAMED = (
+    (r"/jobs/arrays/(\d+)/", "array A-{}"),
+    (r"/jobs/(\d+)/", "job {}"),
+    (r"/programs/of/[^/]+/([^/]+)/", "program {}"),
+)
+OPTIONS = {"worth.by": "--by", "worth.credits": "--worth", "worth.later": "--later"}  # by the field that each fills
 KEY_SENTENCE = "It may have been heard. To send it again and have it once: --key"
 WAYS = {
     name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
@@ -146,7 +155,8 @@ def _say_shape(session: Session, error: Exception) -> None:
 def _failed(session: Session, error: BourseError) -> int:
     from bourse_client.errors import NotAllowed, Refused, ServerFailed, TooManyCalls, Unreachable, Unsaid
 
-    session.screen.note(f"bourse: {error}")
+    sentence = "" if session.words.command == "api:api" else _not_there(error)
+    session.screen.note(f"bourse: {sentence or error}")
     if isinstance(error, Unsaid):
         session.screen.note(f"  {WAYS[error.what]}")
     if isinstance(error, Refused):
@@ -157,6 +167,18 @@ def _failed(session: Session, error: BourseError) -> int:
     if not isinstance(error, Refused):
         return exits.USAGE
     return exits.NOT_ALLOWED if isinstance(error, NotAllowed) else exits.REFUSED
+
+
+def _not_there(error: BourseError) -> str:
+    """Return a sentence that names what is not there, if it was asked for by its number or name."""
+    from bourse_client.errors import Refused
+
+    if not isinstance(error, Refused) or error.code != NOWHERE or not error.path:
+        return ""
+    for pattern, name in NAMED:
+        if place := re.search(pattern, error.path):
+            return f"There is no {name.format(unquote(place[1]))} here."
+    return ""
 
 
 def _say_key(session: Session) -> None:
@@ -179,13 +201,17 @@ def _say_more(session: Session, refused: Refused) -> None:
     for error in refused.errors:
         field, detail = error.get("field", ""), str(error.get("detail"))
         line = detail if detail.startswith(f"{field}:") or not field else f"{field}: {detail}"
-        if refused.detail not in (line, detail):
+        if not line.endswith(refused.detail) and refused.detail != detail:
             screen.note(f"  {line}")
     numbers = dict(refused.numbers)
-    for fault in _faults(numbers.pop("faults", None))[1:]:  # the first one is the refusal's sentence
+    faults = _faults(numbers.pop("faults", None))
+    for fault in faults[1:]:  # the first one is the refusal's sentence
         place = f"line {fault['line']}" if fault.get("line") else fault.get("field", "")
         nearest = f"; nearest is {fault['nearest']}" if fault.get("nearest") else ""
         screen.note("  " + plain(f"{place}: {fault.get('sentence', '')}{nearest}"))
+    fields = {str(error.get("field", "")) for error in [*refused.errors, *faults]}
+    for field in sorted(fields & OPTIONS.keys()):
+        screen.note(f"  {field} is said by {OPTIONS[field]}")
     if refused.code == NOWHERE and refused.path:
         screen.note(f"  asked for: {plain(refused.path.partition('?')[0])}")  # so that a wrong tenant or pool is seen
     if refused.code == LACKS:

@@ -113,12 +113,12 @@ def _add_jobs(commands: Any) -> None:
     show = _add(words, "show", "jobs:show", "one job, with its reason and its times")
     show.add_argument("job", type=_job_or_array, metavar="ID", help="of a job, or A-12 of an array")
     pieces = _add(words, "pieces", "jobs:pieces", "what each piece of a job did and cost, where it rents in pieces")
-    pieces.add_argument("job", type=_number, metavar="ID")
+    pieces.add_argument("job", type=_job, metavar="ID")
     cancel = _add(words, "cancel", "jobs:cancel", "cancel one job or many, or an array")
     cancel.add_argument("job", type=_job_or_array, nargs="+", metavar="ID", help="of a job, or A-12 of an array")
     _add_key(cancel)
     queue = _add(words, "queue", "jobs:queue", "let a job that the instant lane refused wait for the next interval")
-    queue.add_argument("job", type=_number, metavar="ID")
+    queue.add_argument("job", type=_job, metavar="ID")
     _add_key(queue)
 
 
@@ -183,9 +183,9 @@ def _add_quote(commands: Any) -> None:
 
 def _add_one_job(commands: Any) -> None:
     explain = _add(commands, "explain", "jobs:explain", "why a job is where it is")
-    explain.add_argument("job", type=_number, metavar="ID")
+    explain.add_argument("job", type=_job, metavar="ID")
     what_if = _add(commands, "what-if", "what_if:what_if", "what if a job had said something else in an interval")
-    what_if.add_argument("job", type=_number, metavar="ID")
+    what_if.add_argument("job", type=_job, metavar="ID")
     what_if.add_argument("field", metavar="FIELD", help="as max_price, value or max_workers; or arrival, in slots")
     what_if.add_argument("value", metavar="VALUE", help="a number, a word, or JSON; null: as if it were not given")
     what_if.add_argument("--interval", type=_number, required=True, metavar="N", help="that decided about the job")
@@ -193,7 +193,7 @@ def _add_one_job(commands: Any) -> None:
     what_if.add_argument("--every", type=_seconds, default=1.0, metavar="SECONDS", help="how often to look (1)")
     _add_key(what_if)
     logs = _add(commands, "logs", "logs:logs", "what a job's programs wrote")
-    logs.add_argument("job", type=_number, metavar="ID")
+    logs.add_argument("job", type=_job, metavar="ID")
     which = logs.add_mutually_exclusive_group()
     which.add_argument("-f", "--follow", action="store_true", help="go on until the job is over")
     which.add_argument(
@@ -207,7 +207,7 @@ def _add_one_job(commands: Any) -> None:
     logs.add_argument("--who", default="", metavar="NAME", help='only lines of this one, as "worker 1"')
     logs.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --follow: how often (2)")
     files = _add(commands, "files", "files:files", "the files that a job's program wrote: listed, or brought here")
-    files.add_argument("job", type=_number, metavar="ID")
+    files.add_argument("job", type=_job, metavar="ID")
     files.add_argument(
         "--fetch",
         nargs="+",
@@ -384,6 +384,13 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text) > 0):
         raise ArgumentTypeError(f"{text} must be a number from 1 on")
     return int(text)
+
+
+def _job(text: str) -> int:
+    if text.upper().startswith("A-"):
+        name = f"A-{_array(text)}"
+        raise ArgumentTypeError(f"{name} is an array: name one of its jobs, which bourse jobs list --array {name} lists")
+    return _number(text)
 
 
 def _number_or_all(text: str) -> int | str:

@@ -15,6 +15,7 @@ from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.screen import Screen, moment, plain, zone
 from bourse_client.shapes import Job, Parsed
 
+UNNAMED = "sbatch"  # how the server calls a script that names itself nowhere, as Slurm does
 VERDICTS = {"understood": "understood", "ignored": "ignored", "not_kept": "not kept"}
 
 
@@ -69,6 +70,12 @@ def script_of(words: Namespace) -> str:
     """Return a command as a batch script."""
     if not words.words:
         raise exits.UsageError("say what is to run, after two dashes: bourse run --gpus 1 --hours 2 -- python train.py")
+    if len(words.words) == 1 and " " in words.words[0].strip():
+        command = words.words[0]
+        raise exits.UsageError(
+            f"'{command}' would be the name of one program: say its words without the quotes, "
+            f"or -- bash -c {shlex.quote(command)}."
+        )
     seconds = math.ceil(words.hours * 3_600)
     time = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     named = "".join(
