@@ -856,7 +856,8 @@ def test_what_is_not_there_is_named(bourse: Bourse, words: tuple[str, ...], sent
 @pytest.mark.parametrize("command", [("logs",), ("files",), ("explain",)])
 def test_one_job_is_asked_for_where_an_array_is_named(bourse: Bourse, command: tuple[str, ...], capsys: Any) -> None:
     assert bourse(*command, "a-12", url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2
-    assert "A-12 is an array: name one of its jobs, which bourse jobs list --array A-12 lists" in capsys.readouterr().err
+    way = "A-12 is an array: name one of its jobs; bourse jobs list --array A-12 lists them"
+    assert way in capsys.readouterr().err
 
 
 def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> None:

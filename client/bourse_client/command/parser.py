@@ -388,8 +388,10 @@ def _number(text: str) -> int:
 
 def _job(text: str) -> int:
     if text.upper().startswith("A-"):
-        name = f"A-{_array(text)}"
-        raise ArgumentTypeError(f"{name} is an array: name one of its jobs, which bourse jobs list --array {name} lists")
+        array = f"A-{_array(text)}"
+        raise ArgumentTypeError(
+            f"{array} is an array: name one of its jobs; bourse jobs list --array {array} lists them"
+        )
     return _number(text)
 
 
