@@ -853,6 +853,23 @@ def test_what_is_not_there_is_named(bourse: Bourse, words: tuple[str, ...], sent
     assert ended.err.splitlines()[0] == f"bourse: {sentence}"
 
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("jobs", "list", "--pool", "mian"), bad(404, "unknown_pool", "There is no such pool.")),
+        (("prices", "--pool", "mian"), bad(404, "not_found", "There is no such thing here.")),
+    ],
+)
+def test_pools_are_listed_where_one_is_not_there(bourse: Bourse, words: tuple[str, ...], answer: Answer) -> None:
+    said = {"token": "t", "tenant": "lumen"}
+    with stub_server(answer, page({"slug": "north"}, {"slug": "south"})) as stub:
+        ended = bourse(*words, url=stub.address, **said)
+    assert ended.err.startswith("bourse: There is no ")
+    assert "  There are north, south\n" in ended.err
+    with stub_server(answer, bad(403, "scope_missing", "The token lacks the scope market:read.")) as stub:
+        assert "scope" not in bourse(*words, url=stub.address, **said).err
+
+
 @pytest.mark.parametrize("command", [("logs",), ("files",), ("explain",)])
 def test_one_job_is_asked_for_where_an_array_is_named(bourse: Bourse, command: tuple[str, ...], capsys: Any) -> None:
     assert bourse(*command, "a-12", url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2

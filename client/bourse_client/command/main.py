@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
 NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
 LACKS = "scope_missing"  # its code for a token that has not what a call needs
+NO_POOL = "unknown_pool"  # its code for a body or a question that names a pool which is not there
+POOL_PATH = r"/pools/([^/]+)/(?:prices|servers|quota|sharing)/"
 # Of the addresses at which things are, each with how people name them.
 NAMED = (
     (r"/jobs/arrays/(\d+)/", "array A-{}"),
     (r"/jobs/(\d+)/", "job {}"),
     (r"/programs/of/[^/]+/([^/]+)/", "program {}"),
+    (POOL_PATH, "pool {}"),
 )
 OPTIONS = {"worth.by": "--by", "worth.credits": "--worth", "worth.later": "--later"}  # by the field that each fills
 KEY_SENTENCE = "It may have been heard. To send it again and have it once: --key"
@@ -169,6 +173,14 @@ def _failed(session: Session, error: BourseError) -> int:
     return exits.NOT_ALLOWED if isinstance(error, NotAllowed) else exits.REFUSED
 
 
+def _say_pools(session: Session) -> None:
+    """Show the pools that there are, if they can be read: no command lists them."""
+    from bourse_client.errors import BourseError
+
+    with contextlib.suppress(BourseError):
+        session.screen.note(f"  There are {', '.join(str(pool['slug']) for pool in session.client.pools())}")
+
+
 def _not_there(error: BourseError) -> str:
     """Return a sentence that names what is not there, if it was asked for by its number or name."""
     from bourse_client.errors import Refused
@@ -209,6 +221,8 @@ def _say_more(session: Session, refused: Refused) -> None:
         place = f"line {fault['line']}" if fault.get("line") else fault.get("field", "")
         nearest = f"; nearest is {fault['nearest']}" if fault.get("nearest") else ""
         screen.note("  " + plain(f"{place}: {fault.get('sentence', '')}{nearest}"))
+    if refused.code == NO_POOL or (refused.code == NOWHERE and re.search(POOL_PATH, refused.path)):
+        _say_pools(session)
     fields = {str(error.get("field", "")) for error in [*refused.errors, *faults]}
     for field in sorted(fields & OPTIONS.keys()):
         screen.note(f"  {field} is said by {OPTIONS[field]}")
