@@ -1268,6 +1268,23 @@ def test_programs_are_listed_and_shown(bourse: Bourse, tmp_path: Path) -> None:
     assert stub.calls[2].path == "/api/v1/tenants/lumen/programs/of/lumen/align/"
 
 
+def test_parameters_are_shown_with_all_that_a_submitter_must_know(bourse: Bourse) -> None:
+    parameters = [
+        {"name": "batch", "kind": "whole", "default": 256, "least": 16, "most": 1024, "unit": "samples"},
+        {"name": "rate", "kind": "number", "default": 0.1, "least": 0, "help": "of learning"},
+        {"name": "model", "kind": "choice", "default": "small", "choices": ["small", "large"]},
+        {"name": "steps", "kind": "whole", "default": 10, "most": 99},
+    ]
+    with stub_server(page(PROGRAM), good(PROGRAM_PAGE | {"parameters": parameters})) as stub:
+        shown = bourse("programs", "show", "align", url=stub.address, token="t", tenant="lumen")
+    assert [line for line in shown.out.splitlines() if line.startswith("parameter")] == [
+        "parameter batch: whole, 256, from 16 to 1024, samples",
+        "parameter rate: number, 0.1, from 0 on, of learning",
+        'parameter model: choice, "small", one of small, large',
+        "parameter steps: whole, 10, at most 99",
+    ]
+
+
 def test_archive_that_is_too_large_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:
     file, archive = tmp_path / "align.yaml", tmp_path / "align.tar.gz"
     file.write_text("name: align\n", encoding="utf-8")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
 from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
-from bourse_client.command.screen import moment, zone
+from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.command.written import text_in
 from bourse_client.job_file import BadFile, read_program
@@ -46,7 +47,7 @@ def show(session: Session) -> int:
         ]
     )
     for parameter in page["parameters"]:
-        screen.line(f"parameter {parameter['name']}: {parameter['kind']}, {json.dumps(parameter['default'])}")
+        screen.line(f"parameter {plain(parameter['name'])}: {plain(_parameter(parameter))}")
     for version in page["versions"]:
         screen.line(f"version {version['version']}: {moment(version['registered_at'])}, {version['digest'][:12]}")
     document = page["document"]
@@ -58,6 +59,17 @@ def show(session: Session) -> int:
     else:
         screen.line(json.dumps(document["command"]))
     return exits.DONE
+
+
+def _parameter(parameter: Mapping[str, Any]) -> str:
+    """Return what a submitter may say for a parameter."""
+    least, most = parameter.get("least"), parameter.get("most")
+    bounds = "" if least is None else f"from {least} on" if most is None else f"from {least} to {most}"
+    if least is None and most is not None:
+        bounds = f"at most {most}"
+    choices = f"one of {', '.join(map(str, parameter['choices']))}" if parameter.get("choices") else ""
+    rest = (bounds, choices, parameter.get("unit", ""), parameter.get("help", ""))
+    return ", ".join([parameter["kind"], json.dumps(parameter["default"]), *filter(None, rest)])
 
 
 def register(session: Session) -> int:
