@@ -836,6 +836,13 @@ def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
     assert ended.err == f"bourse: There is no job 4711 here.\n{asked_for}  code not_found\n"
 
 
+def test_job_at_home_has_no_pieces_though_it_may_have_some(bourse: Bourse) -> None:
+    with stub_server(good({"pieces": [], "share": None, "paid": "0.000000", "worth": None})) as stub:
+        ended = bourse("jobs", "pieces", "4711", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (0, "")
+    assert "runs on its tenant's own cells" in ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
