@@ -256,7 +256,7 @@ def pieces(session: Session) -> int:
         screen.document(pieces)
         return exits.DONE
     if not pieces["pieces"]:
-        screen.note("bourse: the job has no pieces: it is sold whole, runs on its tenant's own cells, or was not begun.")
+        screen.note("bourse: it has no pieces: it is sold whole, runs on its tenant's own cells, or was not begun.")
         return exits.DONE
     heads = ("from", "until", "where", "state", "of the work", "paid")
     rows = [
