@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 REQUIRED: Final = object()
 
+BYTE_ORDER_MARK = "\ufeff"  # some editors begin a file with it
+
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 
@@ -149,7 +151,7 @@ def _in_file(name: str) -> str | None:
     if not path or os.environ.get(name):
         return None
     try:
-        return Path(path).read_text(encoding="utf-8-sig").strip()
+        return Path(path).read_text(encoding="utf-8").removeprefix(BYTE_ORDER_MARK).strip()
     except UnicodeDecodeError:
         raise BadEnvironment(f"{name}_FILE: the file {path!r} is not text in UTF-8.") from None
     except OSError as error:

@@ -26,7 +26,7 @@ def settings_in(file: str | None, name: str) -> SlurmSettings:
 @cache
 def _read(path: Path, changed: int, name: str) -> SlurmSettings:
     try:
-        described: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+        described: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise WrongEngine(f"ENGINES_FILE cannot be read: {error}.") from None
     except ValueError as error:
