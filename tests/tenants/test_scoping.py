@@ -453,7 +453,7 @@ MAY_SEE_ALL = {
     "scheduling/jobs/read_queue.py": 1,
     "scheduling/audit/verification/charges.py": 1,
     "scheduling/audit/verification/days.py": 1,
-    "scheduling/audit/verification/feed.py": 1,
+    "scheduling/audit/verification/feed.py": 2,
     "scheduling/audit/verification/intervals.py": 2,
     "scheduling/audit/verification/pieces.py": 1,
     "scheduling/audit/verification/settings.py": 1,
@@ -477,6 +477,7 @@ MAY_SEE_ALL = {
     "tenants/admin.py": 1,
     "tenants/parties.py": 1,
     "tenants/repeated.py": 1,
+    "tenants/rights_audit.py": 1,
     "tenants/selectors.py": 11,
     "tenants/joining.py": 2,
 }
