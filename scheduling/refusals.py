@@ -40,6 +40,10 @@ class MarketRefusal(RefusalCode):
     KEY_REUSED = "key_reused", FINAL, "the key was used for something else", "Take a new key for something new."
     UNKNOWN_JOB = "unknown_job", FINAL, "there is no such job, or it is somebody else's", "Check the number."
     ALREADY_OVER = "already_over", FINAL, "the job, or what was sold with it, is over", ""
+    COSTS_MORE = (
+        "costs_more", FINAL, "a cancellation costs more by now than its page showed",
+        "Look again at what it costs.",
+    )  # fmt: skip
     NOT_REFUSED = (
         "not_refused", FINAL, "the instant lane has not refused the job",
         "Only a job that it refused can wait instead.",
