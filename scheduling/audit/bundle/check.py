@@ -121,6 +121,7 @@ def check(path, known_key=""):
         findings += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"], is_whole)
         findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
         findings += check_heads(rows)
+        findings += check_end_of_seals(rows)
         findings += check_decisions(rows, awards)
         findings += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"], is_whole)
         findings += check_holds(rows, awards, stated["period"], is_whole)
@@ -322,6 +323,9 @@ def check_heads(rows):
             if digests.get((chain, number), digest) != digest:
                 yield f"interval {row['number']} saw another {chain} {number}"
 
+
+def check_end_of_seals(rows):
+    """Where events come after the last seal, no interval of the bundle saw a later one: it would close over them."""
     last_seal, unsealed = max((row["number"] for row in rows["seals.jsonl"]), default=None), events_unsealed(rows)
     for row in rows["intervals.jsonl"]:
         number = json.loads(row["heads"])["feed"][0] if row["heads"] else 0
@@ -445,27 +449,19 @@ def check_holds(rows, awards, period, is_whole):
     one in the period. The answer of an award of an older version may have no record: an event tells of the award."""
     keys = {row["key"] for row in rows["transactions.jsonl"]}
     start, end = (datetime.fromisoformat(period[name]) for name in ("start", "end"))
-    decided = {("interval", row["number"]) for row in rows["intervals.jsonl"]}
-    decided |= {
-        ("answer", row["number"])
-        for row in rows["answers.jsonl"]
-        if start <= datetime.fromisoformat(row["at"]) < end  # of two at once the later one may come first
-    }
+    answers = {("answer", row["number"]): datetime.fromisoformat(row["at"]) for row in rows["answers.jsonl"]}
+    present = {("interval", row["number"]) for row in rows["intervals.jsonl"]} | answers.keys()
+    # Of two answers at once the later one may come first in the chain, so that one from outside the period is there.
+    decided = present - {answer for answer, at in answers.items() if not start <= at < end}
+    awarded = [json.loads(row["data"]) for row in rows["events.jsonl"] if row["kind"] == "job_awarded"]
+    without_answer = {row.get("award") for row in awarded if row.get("lane") == "instant" and "answer" not in row}
     for number, award in awards.items():
         by = ("answer", award["answer"]) if award["interval"] is None else ("interval", award["interval"])
-        if award["paid"] and by in decided and f"award:{number}" not in keys:
-            yield f"award {number} of job {award['job']}: what it pays was never set aside"
-    all_decisions = decided | {("answer", row["number"]) for row in rows["answers.jsonl"]}
-    without_answer = {
-        data.get("award")
-        for data in (json.loads(row["data"]) for row in rows["events.jsonl"] if row["kind"] == "job_awarded")
-        if data.get("lane") == "instant" and "answer" not in data
-    }
-    for number, award in awards.items():
-        by = ("answer", award["answer"]) if award["interval"] is None else ("interval", award["interval"])
-        if is_whole and f"award:{number}" in keys and by not in all_decisions and number not in without_answer:
-            what = "its price was set aside in the period, and nothing in the bundle decided it"
-            yield f"award {number} of job {award['job']}: {what}"
+        name, is_held = f"award {number} of job {award['job']}", f"award:{number}" in keys
+        if award["paid"] and by in decided and not is_held:
+            yield f"{name}: what it pays was never set aside"
+        if is_whole and is_held and by not in present and number not in without_answer:
+            yield f"{name}: its price was set aside in the period, and nothing in the bundle decided it"
 
 
 def check_payments(rows, pool):
