@@ -19,8 +19,9 @@ from scheduling.market.decide.interval import FundsMoved, interval_run
 from scheduling.market.decide.plans import paid_by
 from scheduling.models import Award, Budget, Interval, JobState, LaneClock, Pool
 from tenants.ledger.audit import verify
+from tenants.ledger.postings import OUTSIDE, available
 from tenants.ledger.selectors import balances_of_tenant
-from tenants.ledger.services import hold
+from tenants.ledger.services import post
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import accepted
@@ -132,7 +133,8 @@ def test_two_workers_at_every_boundary_decide_each_once() -> None:
 
 def spend(tenant_id: int, amount: int, key: str) -> None:
     with scope(tenant_id):
-        accepted(hold(key=key, tenant_id=tenant_id, amount=amount, at=NOON))
+        entries = [(available(tenant_id), -amount), (OUTSIDE, amount)]
+        accepted(post(key=key, kind="withdraw", entries=entries, at=NOON))
 
 
 def test_plan_is_made_again_when_a_balance_fell_meanwhile(while_deciding: Any) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections import namedtuple
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -185,8 +186,9 @@ def test_full_disk_is_broken(monkeypatch) -> None:
 
 
 @pytest.fixture
-def closed() -> Iterator[Path]:
-    """A folder of ours into which nobody without root's rights may look."""
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of ours into which nobody without root's rights may look. Python's packages may lie in another one."""
+    monkeypatch.setattr("csp.checks.version", {"django-csp": version("django-csp")}.__getitem__)
     with tempfile.TemporaryDirectory() as outer:
         folder = Path(outer) / "closed"
         folder.mkdir()
