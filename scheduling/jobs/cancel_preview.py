@@ -37,8 +37,9 @@ class CancelPreview:
 
     @property
     def costs(self) -> int:
-        """Return what does not come back of what is held for the job."""
-        return self.kept + self.still_paid
+        """Return what does not come back of what is held for the job. Where every slot is awarded anew that is the slot
+        that runs, which is paid in any case: whoever cancels such a job stops what it costs."""
+        return 0 if self.job.pool.is_elastic else self.kept + self.still_paid
 
     @property
     def is_free(self) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 
-from django.db import connection
-
 from tenants.ledger.postings import OUTSIDE, TENANT_KINDS, AccountName, available, earned, held
 from tenants.ledger.selectors import rows_of
 from tenants.scoping import tenant_require
@@ -185,43 +183,28 @@ def book_difference() -> int:
     return int(rows_of("SELECT coalesce(sum(amount), 0) FROM ledger_balance", [])[0][0])
 
 
-def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
-    """Return award -> what these tenants hold for it, without awards for which nothing is held. It reads all entries of
-    the tenants' held accounts."""
+def held_by_award(*, tenant_ids: Sequence[int]) -> dict[tuple[int, int | None], int]:
+    """Return (tenant, award) -> what the tenant holds for it, without awards for which nothing is held. What its
+    transactions hold that name no award stands under None. It reads all entries of the tenants' held accounts."""
     for tenant_id in tenant_ids:
         tenant_require(tenant_id)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT (about.facts ->> 'award')::bigint, sum(entry.amount)::bigint"
-            "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
-            " WHERE entry.account_id = ANY(%s) AND about.facts ? 'award' GROUP BY 1 HAVING sum(entry.amount) <> 0",
-            [[held(tenant_id).id for tenant_id in tenant_ids]],
-        )
-        return dict(cursor.fetchall())
-
-
-def held_of_no_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
-    """Return tenant -> what its transactions that name no award hold, without tenants for which that is nothing."""
-    for tenant_id in tenant_ids:
-        tenant_require(tenant_id)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT entry.account_id / 8, sum(entry.amount)::bigint"
-            "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
-            " WHERE entry.account_id = ANY(%s) AND NOT about.facts ? 'award' GROUP BY 1 HAVING sum(entry.amount) <> 0",
-            [[held(tenant_id).id for tenant_id in tenant_ids]],
-        )
-        return dict(cursor.fetchall())
+    rows = rows_of(
+        "SELECT entry.account_id / 8, (about.facts ->> 'award')::bigint, sum(entry.amount)::bigint"
+        "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
+        " WHERE entry.account_id = ANY(%s) GROUP BY 1, 2 HAVING sum(entry.amount) <> 0",
+        [[held(tenant_id).id for tenant_id in tenant_ids]],
+    )
+    return {(tenant_id, award): amount for tenant_id, award, amount in rows}
 
 
 def from_outside() -> dict[int, int]:
     """Return tenant -> what came from outside for it, less what went there, in micro-credits. Needs the scope of all
     tenants."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT mine.account_id / 8, sum(mine.amount)::bigint"
-            "  FROM ledger_entry AS outside JOIN ledger_entry AS mine USING (transaction_id)"
-            " WHERE outside.account_id = %s AND mine.account_id >= 8 GROUP BY 1",
-            [OUTSIDE.id],
-        )
-        return dict(cursor.fetchall())
+    tenant_require(None)
+    rows = rows_of(
+        "SELECT mine.account_id / 8, sum(mine.amount)::bigint"
+        "  FROM ledger_entry AS outside JOIN ledger_entry AS mine USING (transaction_id)"
+        " WHERE outside.account_id = %s AND mine.account_id >= 8 GROUP BY 1",
+        [OUTSIDE.id],
+    )
+    return dict(rows)

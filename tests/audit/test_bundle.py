@@ -241,6 +241,28 @@ def again(rows: Rows, row: dict[str, Any], **changes: Any) -> None:
     rows.append({**other, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
+def move(balances: dict[str, Any], row: dict[str, Any], times: int = 1) -> None:
+    """Correct the closing balances, as if this were booked once more, or (-1) never."""
+    closing = balances["closing"]
+    for account, amount in row["entries"]:
+        closing[str(account)] = closing.get(str(account), 0) + times * amount
+
+
+def as_of_another_award(files: dict[str, bytes], award: int, number: int) -> tuple[Rows, dict[str, Any]]:
+    """The book and the closing balances, with all that is booked of an award booked once more of award `number`."""
+    before, closing = (
+        list(map(json.loads, files["transactions.jsonl"].splitlines())),
+        json.loads(files["balances.json"]),
+    )
+    more = [*before]
+    for row in before:
+        if json.loads(row["facts"]).get("award") == award:
+            facts = json.dumps(json.loads(row["facts"]) | {"award": number})
+            again(more, row, key=re.sub(rf":{award}$", f":{number}", row["key"]), facts=facts)
+            move(closing, row)
+    return more, closing
+
+
 def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_path: Path) -> None:
     """He books it as the book would have, and corrects the closing balances: for a slot before the award began, after
     its end, under the key of another award, or once more under the same key."""
@@ -264,8 +286,7 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
         more, closing = [*before], json.loads(files["balances.json"])
         facts = json.dumps(json.loads(row["facts"]) | ({} if slot is None else {"slot": slot}))
         again(more, row, key=key, facts=facts)
-        for account, amount in row["entries"]:
-            closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+        move(closing, row)
         other = {"transactions.jsonl": b"".join(map(line, more)), "balances.json": line(closing)}
         findings = check.check(forged(path, {**files, **other}))
         (first, *others) = findings
@@ -280,8 +301,7 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
 def without(files: dict[str, bytes], gone: dict[str, Any]) -> dict[str, bytes]:
     """The bundle's files as if this had never been booked."""
     closing = json.loads(files["balances.json"])
-    for account, amount in gone["entries"]:
-        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) - amount
+    move(closing, gone, -1)
     book = [row for row in files["transactions.jsonl"].splitlines() if json.loads(row)["key"] != gone["key"]]
     return {**files, "transactions.jsonl": b"".join(row + b"\n" for row in book), "balances.json": line(closing)}
 
@@ -302,11 +322,11 @@ def test_a_forger_who_leaves_out_a_payment_to_owners_is_found(built: Proven, tmp
         findings = check.check(forged(path, without(files, row)))
         assert any("the feed told of payments of" in one for one in findings), (row["key"], findings)
         facts = json.loads(row["facts"])
-        told = [one for one in findings if one.startswith(f"award {facts['award']} of job ")]
-        known = f"award:{facts['award']}" in keys and facts["slot"] < last_slot
-        assert [("is still set aside" in one) for one in told] == [True] * known, (row["key"], findings)
-        assert len(findings) == 1 + known
-        rests += known
+        of_award = [one for one in findings if one.startswith(f"award {facts['award']} of job ")]
+        has_rest = f"award:{facts['award']}" in keys and facts["slot"] < last_slot
+        assert [("is still set aside" in one) for one in of_award] == [True] * has_rest, (row["key"], findings)
+        assert len(findings) == 1 + has_rest
+        rests += has_rest
     assert rests > 2 or middle
 
 
@@ -317,8 +337,7 @@ def test_more_than_was_set_aside_cannot_come_back(built: Proven, tmp_path: Path)
     numbers = {row["id"] for row in map(json.loads, files["awards.jsonl"].splitlines())}
     refund = next(row for row in rows if row["kind"] == "refund" and json.loads(row["facts"])["award"] in numbers)
     number, closing = json.loads(refund["facts"])["award"], json.loads(files["balances.json"])
-    for account, amount in refund["entries"]:
-        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    move(closing, refund)
     again(rows, refund, key=f"refund:{number}:from0")
     other = {"transactions.jsonl": b"".join(map(line, rows)), "balances.json": line(closing)}
     (finding,) = check.check(forged(path, {**files, **other}))
@@ -335,13 +354,7 @@ def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path:
     before = [json.loads(one) for one in files["transactions.jsonl"].splitlines()]
     award = next(row for row in awards if row["paid"])
     number = awards[-1]["id"] + 1
-    more, closing = [*before], json.loads(files["balances.json"])
-    for row in before:
-        if json.loads(row["facts"]).get("award") == award["id"]:
-            facts = json.dumps(json.loads(row["facts"]) | {"award": number})
-            again(more, row, key=re.sub(rf":{award['id']}$", f":{number}", row["key"]), facts=facts)
-            for account, amount in row["entries"]:
-                closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    more, closing = as_of_another_award(files, award["id"], number)
     assert len(more) > len(before) + 1
     other = {
         "awards.jsonl": b"".join(map(line, [*awards, award | {"id": number}])),
@@ -361,17 +374,9 @@ def test_a_forger_who_invents_an_award_is_found(built: Proven, tmp_path: Path) -
     it: what it pays was set aside in the period, so it was decided then."""
     path = make_bundle(built, tmp_path)
     files = files_of(path)
-    awards, before = (
-        [json.loads(one) for one in files[f"{name}.jsonl"].splitlines()] for name in ("awards", "transactions")
-    )
+    awards = [json.loads(row) for row in files["awards.jsonl"].splitlines()]
     award, number = next(row for row in awards if row["paid"]), awards[-1]["id"] + 1
-    more, closing = [*before], json.loads(files["balances.json"])
-    for row in before:
-        if json.loads(row["facts"]).get("award") == award["id"]:
-            facts = json.dumps(json.loads(row["facts"]) | {"award": number})
-            again(more, row, key=re.sub(rf":{award['id']}$", f":{number}", row["key"]), facts=facts)
-            for account, amount in row["entries"]:
-                closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    more, closing = as_of_another_award(files, award["id"], number)
     for by in ({"interval": None, "answer": None}, {"interval": 9_000, "answer": None}, {"interval": 0}):
         other = {
             "awards.jsonl": b"".join(map(line, [*awards, award | {"id": number} | by])),
@@ -454,8 +459,7 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
 
     settled = next(row for row in book if row["kind"] == "settle" and built.pool.pk == int(row["key"].split(":")[1]))
     facts, closing = json.loads(settled["facts"]), json.loads(files["balances.json"])
-    for account, amount in settled["entries"]:
-        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    move(closing, settled)
     of_nobody = f"settle:{built.pool.pk}:{facts['slot']}:{awards[-1]['id'] + 99}"
     for other in ({}, {"award": awards[-1]["id"] + 99, "slot": facts["slot"]}):
         more = [*book]
@@ -465,8 +469,7 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
 
     keys, closing = {f"award:{row['id']}" for row in awards}, json.loads(files["balances.json"])
     held = next(row for row in book if row["key"] in keys)
-    for account, amount in held["entries"]:
-        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) - amount
+    move(closing, held, -1)
     findings = told("transactions", [row for row in book if row is not held], **{"balances.json": line(closing)})
     number = json.loads(held["facts"])["award"]
     assert findings == [f"award {number} of job {number_of(held)}: what it pays was never set aside"]

@@ -288,16 +288,16 @@ def test_script_without_a_name_is_called_after_its_file(bourse: Bourse, tmp_path
     file = tmp_path / "train.v2.sbatch"
     file.write_text(SCRIPT)
     words = ("jobs", "submit", file, "--pool", "main", *WORDS)
-    said = {"token": "t", "tenant": "lumen"}
+    options = {"token": "t", "tenant": "lumen"}
     unnamed = good(PARSED | {"name": "sbatch"})
     with stub_server(unnamed, good(PARSED), good(JOB, status=201)) as stub:
-        assert bourse(*words, url=stub.address, **said).status == 0
+        assert bourse(*words, url=stub.address, **options).status == 0
     bodies = [json.loads(call.body) for call in stub.calls]
     assert [body.get("name") for body in bodies] == [None, "train.v2", "train.v2"]
     with stub_server(unnamed) as stub:
-        bourse(*words, "--name", "sbatch", "--dry-run", url=stub.address, **said)
+        bourse(*words, "--name", "sbatch", "--dry-run", url=stub.address, **options)
         words = ("jobs", "submit", "-", *words[3:], "--dry-run")
-        bourse(*words, stdin=SCRIPT, url=stub.address, **said)
+        bourse(*words, stdin=SCRIPT, url=stub.address, **options)
     assert [json.loads(call.body).get("name") for call in stub.calls] == ["sbatch", None]
 
 
@@ -868,13 +868,13 @@ def test_what_is_not_there_is_named(bourse: Bourse, words: tuple[str, ...], sent
     ],
 )
 def test_pools_are_listed_where_one_is_not_there(bourse: Bourse, words: tuple[str, ...], answer: Answer) -> None:
-    said = {"token": "t", "tenant": "lumen"}
+    options = {"token": "t", "tenant": "lumen"}
     with stub_server(answer, page({"slug": "north"}, {"slug": "south"})) as stub:
-        ended = bourse(*words, url=stub.address, **said)
+        ended = bourse(*words, url=stub.address, **options)
     assert ended.err.startswith("bourse: There is no ")
     assert "  There are north, south\n" in ended.err
     with stub_server(answer, bad(403, "scope_missing", "The token lacks the scope market:read.")) as stub:
-        assert "scope" not in bourse(*words, url=stub.address, **said).err
+        assert "scope" not in bourse(*words, url=stub.address, **options).err
 
 
 @pytest.mark.parametrize("command", [("logs",), ("files",), ("explain",)])

@@ -185,10 +185,10 @@ def test_command_that_is_ended_leaves_no_half_of_a_file(tmp_path: Path, end: sig
             try:
                 assert began.wait(PATIENCE)
                 process.send_signal(end)
-                _, said = process.communicate(timeout=PATIENCE)
+                _, errors = process.communicate(timeout=PATIENCE)
             finally:
                 process.kill()
-    assert (process.returncode, said) == (status, "")
+    assert (process.returncode, errors) == (status, "")
     assert list((tmp_path / "out").iterdir()) == []
 
 

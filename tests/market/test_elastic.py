@@ -6,12 +6,13 @@ import pytest
 
 from scheduling.audit.verification import charge_verify
 from scheduling.core.policies.dl2 import guard
+from scheduling.jobs.cancel_preview import cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_life import happenings
 from scheduling.models import Budget, Event, PriceTick, Server, TrainingJob
 from scheduling.operator.holds import pool_hold
 from scheduling.runs.failures import server_lose
-from tenants.access import access_of_system
+from tenants.access import Refused, access_of_system
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.ledger.builders import grant
@@ -190,6 +191,19 @@ def test_a_cancelled_job_pays_the_running_slot_and_no_more() -> None:
     assert [award.state for award in slots_of(job)] == ["done"]
     assert (again(job).state, money(renter)[:2]) == ("cancelled", (997 * MICRO, 0))
     all_is_sound(pool)
+
+
+def test_a_job_whose_next_slot_costs_more_than_its_page_showed_can_be_cancelled() -> None:
+    """The slot that runs is paid in any case; to refuse would let it buy the next one, too."""
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    with scope(renter):
+        shown_costs = cancel_preview(TrainingJob.objects.select_related("pool").get(pk=job.pk), moment(pool, 0)).costs
+    run(pool, 0, 0)
+    outcome = job_cancel(job_id=job.pk, by=member(renter), at=moment(pool, 0.5), most=shown_costs)
+    assert not isinstance(outcome, Refused)
+    run(pool, 1, 2)
+    assert (again(job).state, money(renter)[:2]) == ("cancelled", (997 * MICRO, 0))
 
 
 def test_a_hold_pauses_whoever_ran() -> None:

@@ -161,12 +161,12 @@ def test_an_interval_is_not_said_to_post_a_price_where_nobody_waits() -> None:
     pool.epoch_at = timezone.now() - (pool.slot_start(1) - pool.epoch_at)
     overwrite(pool)
     client = client_as("owner", lumen)
-    said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
-    assert "Nobody waits: the next interval that decides about a job posts one." in said
+    words = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
+    assert "Nobody waits: the next interval that decides about a job posts one." in words
     make_waiting(pool, lumen, 0.5)
-    said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
-    assert "posts the next." in said
-    assert "Nobody waits" not in said
+    words = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
+    assert "posts the next." in words
+    assert "Nobody waits" not in words
 
 
 def test_a_pool_without_servers_says_so_in_place_of_an_empty_chart() -> None:

@@ -103,10 +103,10 @@ def test_a_process_stays_with_its_version_when_the_link_moves(unit: Path, tmp_pa
     version = tmp_path / "bourse-1.1.0"
     ran(sys.executable, "-m", "venv", "--without-pip", version / ".venv")
     (tmp_path / "bourse").symlink_to(version.name)
-    said = dict(re.findall(r"^(WorkingDirectory|ExecStart)=(.*)$", unit.read_text(), re.M))
-    python = ["env", *re.findall(r"(\S*\.venv/bin/python) ", said["ExecStart"].replace("/opt", str(tmp_path)))]
-    asked = "import os, sys; print(sys.prefix, sys.executable, os.getcwd())"
-    result = ran(*python, "-c", asked, cwd=said["WorkingDirectory"].replace("/opt", str(tmp_path)))
+    lines = dict(re.findall(r"^(WorkingDirectory|ExecStart)=(.*)$", unit.read_text(), re.M))
+    python = ["env", *re.findall(r"(\S*\.venv/bin/python) ", lines["ExecStart"].replace("/opt", str(tmp_path)))]
+    program = "import os, sys; print(sys.prefix, sys.executable, os.getcwd())"
+    result = ran(*python, "-c", program, cwd=lines["WorkingDirectory"].replace("/opt", str(tmp_path)))
     assert result.stdout.split() == [str(version / ".venv"), str(version / ".venv" / "bin" / "python"), str(version)]
 
 
@@ -168,9 +168,11 @@ BACKUPS = "/var/lib/bourse-backup"
 
 def backup_command(name: str, folder: Path) -> str:
     """A command of the backup's unit as the shell gets it, with `folder` in place of the one that systemd makes."""
-    said = re.findall(rf"^{name}=/bin/sh -c '(.*)'$", (DEPLOY / "systemd" / "bourse-backup.service").read_text(), re.M)
-    assert len(said) == 1
-    text: str = said[0].replace("$$", "$").replace("%%", "%")
+    commands = re.findall(
+        rf"^{name}=/bin/sh -c '(.*)'$", (DEPLOY / "systemd" / "bourse-backup.service").read_text(), re.M
+    )
+    assert len(commands) == 1
+    text: str = commands[0].replace("$$", "$").replace("%%", "%")
     assert BACKUPS in text
     return text.replace(BACKUPS, str(folder))
 

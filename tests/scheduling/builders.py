@@ -101,7 +101,9 @@ def tell_history(pool: Pool) -> None:
         subject = f"cells of {tenant.slug} in pool {pool.slug}"
         history.append(action="cells_change", subject=subject, tenant=tenant, before={}, after=of_servers, **told)
     credits = AuditEntry.objects.filter(action="credits_grant")
-    for number, amount in from_outside().items():
+    with scope_disabled("the history tells of all tenants' credits"):
+        amounts = from_outside()
+    for number, amount in amounts.items():
         before = sum(after["amount"] for after in credits.filter(tenant=number).values_list("after", flat=True))
         if amount != before:  # another pool's entries may tell of them
             tenant, about = Tenant.objects.get(pk=number), {"amount": amount - before}

@@ -83,9 +83,9 @@ def test_a_tenant_without_an_entry_or_a_figure_is_led_to_its_first_job() -> None
 
 
 def test_the_overview_of_an_empty_market_has_the_first_steps_until_a_job_can_run(operator: Client) -> None:
-    said = words(operator, "/overview/")
-    assert "The market has not begun" in said
-    assert "The market is well" not in said
+    page = words(operator, "/overview/")
+    assert "The market has not begun" in page
+    assert "The market is well" not in page
     assert steps(operator) == [
         ("Make a pool", False, POOLS),
         ("Add its servers", False, "/operator/servers/"),
@@ -127,18 +127,18 @@ def test_an_auditor_reads_the_first_steps_and_gets_no_button_for_them() -> None:
 @pytest.mark.parametrize("address", ["/operator/servers/?pool=main", "/operator/cells/?pool=main"])
 def test_units_of_a_pool_are_told_in_one_sentence(address: str, operator: Client) -> None:
     make_server(make_pool(), worker=4, ps=2)
-    said = words(operator, address).replace(" ,", ",")
-    assert "4 workers, 4 of them the operator's, and 2 pss, 2 of them the operator's." in said
+    page = words(operator, address).replace(" ,", ",")
+    assert "4 workers, 4 of them the operator's, and 2 pss, 2 of them the operator's." in page
 
 
 def test_an_auditor_reads_nothing_of_a_change_that_only_operators_make() -> None:
     server = make_server(make_pool())
     make_cells(server, make_tenant("lumen"), {"worker": 2})
     auditor = client_as(AUDITOR, None)
-    said = words(auditor, f"/operator/cells/{server.pk}/")
-    assert "Nothing would change yet" not in said
-    assert "Lumen" in said
-    said = words(auditor, "/operator/programs/")
-    assert "Give a reason beside the button" not in said
-    assert "May bring Change" not in said
-    assert "Lumen" in said
+    page = words(auditor, f"/operator/cells/{server.pk}/")
+    assert "Nothing would change yet" not in page
+    assert "Lumen" in page
+    page = words(auditor, "/operator/programs/")
+    assert "Give a reason beside the button" not in page
+    assert "May bring Change" not in page
+    assert "Lumen" in page

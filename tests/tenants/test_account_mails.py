@@ -20,10 +20,10 @@ LINK = re.compile(r"^http://testserver/accounts/\S+$", re.MULTILINE)
 
 def letter() -> EmailMessage:
     """Return the latest mail, none of which says what the library of the log-in pages says by itself."""
-    found = mail.outbox[-1]
-    words = LINK.sub("", f"{found.subject}\n{found.body}")
+    message = mail.outbox[-1]
+    words = LINK.sub("", f"{message.subject}\n{message.body}")
     assert not re.search(r"hello from|thank you|\bemail\b|click|user account", words, re.IGNORECASE)
-    return found
+    return message
 
 
 def signed_up(email: str) -> None:
@@ -39,37 +39,37 @@ def signed_up(email: str) -> None:
 def test_mail_for_a_new_password() -> None:
     make_person(EMAIL)
     Client().post("/accounts/password/reset/", {"email": EMAIL})
-    found = letter()
-    assert found.subject == "[Bourse] A new password"
-    assert found.body.startswith(
+    message = letter()
+    assert message.subject == "[Bourse] A new password"
+    assert message.body.startswith(
         "Somebody asked for a new password for your account on Bourse. Set it here:\n\nhttp://"
     )
-    assert len(LINK.findall(found.body)) == 1
-    assert found.body.rstrip().endswith("If it was not you, do nothing: the password stays as it is.")
+    assert len(LINK.findall(message.body)) == 1
+    assert message.body.rstrip().endswith("If it was not you, do nothing: the password stays as it is.")
 
 
 def test_mail_to_an_address_without_an_account_leads_to_no_form_that_is_closed() -> None:
     Client().post("/accounts/password/reset/", {"email": EMAIL})
-    found = letter()
-    assert found.subject == "[Bourse] No account with this address"
-    assert "Accounts begin with an invitation" in found.body
-    assert LINK.findall(found.body) == []
+    message = letter()
+    assert message.subject == "[Bourse] No account with this address"
+    assert "Accounts begin with an invitation" in message.body
+    assert LINK.findall(message.body) == []
 
 
 def test_mail_that_confirms_an_address() -> None:
     signed_up(EMAIL)
-    found = letter()
-    assert (found.to, found.subject) == ([EMAIL], "[Bourse] Is this address yours?")
-    assert found.body.startswith(
+    message = letter()
+    assert (message.to, message.subject) == ([EMAIL], "[Bourse] Is this address yours?")
+    assert message.body.startswith(
         "This address was given for the account of Ines on Bourse. If it is yours, confirm it:\n"
     )
-    assert len(LINK.findall(found.body)) == 1
+    assert len(LINK.findall(message.body)) == 1
 
 
 def test_mail_to_somebody_who_has_an_account_and_makes_one() -> None:
     make_person(EMAIL)
     signed_up(EMAIL)
-    found = letter()
-    assert (found.to, found.subject) == ([EMAIL], "[Bourse] You have an account")
-    assert found.body.startswith("Somebody, most likely you, tried to make an account on Bourse with this address")
-    assert len(LINK.findall(found.body)) == 1
+    message = letter()
+    assert (message.to, message.subject) == ([EMAIL], "[Bourse] You have an account")
+    assert message.body.startswith("Somebody, most likely you, tried to make an account on Bourse with this address")
+    assert len(LINK.findall(message.body)) == 1

@@ -217,7 +217,7 @@ def _book(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     steps: list[Callable[[], Iterable[Finding]]] = [
         partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
     ]
-    steps += [_history, _rights, rules_verify, _settings]
+    steps += [_history, _rights, rules_verify, settings_verify]
     place, findings = run.number, list[Finding]()
     while place < len(steps):
         findings += steps[place]()
@@ -260,11 +260,6 @@ def _history() -> Iterable[Finding]:
 
 def _rights() -> Iterable[Finding]:
     return [Finding("rights", str(flaw)) for flaw in rights_audit.verify()]
-
-
-def _settings() -> Iterable[Finding]:
-    with one_moment():
-        return settings_verify()
 
 
 _PIECES: Mapping[str, Callable[[VerificationRun, ReadingLimits], VerifiedPiece]] = {

@@ -26,7 +26,7 @@ from tenants.ledger.findings import MOST, LedgerFinding
 from tenants.ledger.postings import InsufficientFunds, held
 from tenants.ledger.selectors import balances, transactions_about_all
 from tenants.ledger.services import post_many
-from tenants.ledger.sums import held_by_award, held_of_no_award
+from tenants.ledger.sums import held_by_award
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
@@ -101,13 +101,18 @@ def _held_compared() -> tuple[list[Stuck], dict[int, int]]:
     wrong = [tenant_id for tenant_id in tenant_ids if amounts[held(tenant_id)] != by_tenant[tenant_id]]
     if not wrong:
         return [], {}
-    amount = held_by_award(tenant_ids=wrong)
+    amount, of_no_award = defaultdict[int, int](int), dict[int, int]()
+    for (tenant_id, award_id), sum_held in held_by_award(tenant_ids=wrong).items():
+        if award_id is None:
+            of_no_award[tenant_id] = sum_held
+        else:
+            amount[award_id] += sum_held
     numbers = [pk for pk in amount.keys() | owed.keys() if amount.get(pk, 0) != owed.get(pk, 0)]
     awards = list(Award.objects.filter(pk__in=numbers, tenant__in=wrong).order_by("pk"))
     about = transactions_about_all(subjects={job_subject(award.job_id) for award in awards})
     posted = {transaction.key for transaction in about}
     stuck = [_stuck(award, amount.get(award.pk, 0), settled[award.pool_id], posted) for award in awards]
-    return stuck, held_of_no_award(tenant_ids=wrong)
+    return stuck, of_no_award
 
 
 def held_findings() -> Iterator[LedgerFinding]:
