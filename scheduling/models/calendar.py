@@ -20,9 +20,12 @@ class CalendarCell(models.Model):
     amounts, not units, since a job may take half of a unit."""
 
     pk = models.CompositePrimaryKey("server_id", "resource_id", "part", "slot")
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
-    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
-    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    # One key, `calendar_on_capacity`, holds all three on the server's capacity (migration 0070).
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False)
+    resource = models.ForeignKey(
+        ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     part = models.CharField(max_length=8, choices=Part.choices)
     slot = models.BigIntegerField()
     capacity = models.FloatField()

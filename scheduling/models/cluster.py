@@ -174,7 +174,11 @@ class ServerCapacity(models.Model):
     class Meta:
         verbose_name_plural = "server capacities"
         ordering = ["server", "resource"]
-        constraints = [models.UniqueConstraint(fields=["server", "resource"], name="capacity_once_per_resource")]
+        constraints = [
+            models.UniqueConstraint(fields=["server", "resource"], name="capacity_once_per_resource"),
+            # target of a composite key
+            models.UniqueConstraint(fields=["server", "resource", "pool"], name="capacity_with_pool"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.units} {self.resource} on {self.server}"

@@ -172,6 +172,7 @@ GROWING = {
 # Read large tables, and nobody waits for it meanwhile: their statements are looked at below.
 BESIDE = (
     *("scheduling.0063_calendar_written", "scheduling.0065_cut_after_start", "scheduling.0068_pays_from_checked"),
+    "scheduling.0071_calendar_on_capacity_checked",
 )
 # Rows that an index of few finds, and that nothing of today's makes.
 FEW = ("WHERE state IN ('booked', 'running') AND cut_at <= start",)

@@ -141,6 +141,19 @@ def test_refuses_a_capacity_across_two_pools(foreign: str) -> None:
         refuses("capacity_resource_in_pool", sql, pool.pk, server.pk, gpu)
 
 
+@pytest.mark.parametrize("foreign", ["server", "resource", "pool"])
+def test_takes_a_calendar_row_on_a_capacity_and_refuses_one_across_two_pools(foreign: str) -> None:
+    pool, other = make_pool(), make_pool("other")
+    mine = {"server": make_server(pool).pk, "resource": kind(pool, "worker").pk, "pool": pool.pk}
+    strange = {"server": make_server(other).pk, "resource": kind(other, "worker").pk, "pool": other.pk}
+    sql = (
+        "INSERT INTO scheduling_calendarcell (server_id, resource_id, pool_id, part, slot, capacity, batch, instant)"
+        " VALUES (%s, %s, %s, 'home', 1, 8, 2, 0)"
+    )
+    refuses("calendar_on_capacity", sql, *(mine | {foreign: strange[foreign]}).values())
+    run(sql, *mine.values())
+
+
 def test_refuses_to_move_a_server_with_capacity_to_another_pool() -> None:
     server, other = make_server(make_pool()), make_pool("other")
     refuses(
