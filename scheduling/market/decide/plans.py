@@ -48,6 +48,8 @@ FLOOR_COLUMNS = ("tenant_id", "job_id", "attempt", "interval_id", "value", "star
                  "allocation", "draft")  # fmt: skip
 AT_ONCE = 500  # awards that are made and stored together
 _FLOORS = f"COPY scheduling_jobfloor ({', '.join(map(json.dumps, FLOOR_COLUMNS))}) FROM STDIN"
+_AWARD_FIELDS = [field for field in Award._meta.concrete_fields if not field.primary_key]
+_AWARDS = f"COPY scheduling_award ({', '.join(json.dumps(field.column) for field in _AWARD_FIELDS)}) FROM STDIN"
 
 
 def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Sequence[Floor]) -> None:
@@ -103,7 +105,8 @@ def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Award]:
     """Store the plan's bookings as awards and return them in the plan's order. So that a pool of many owners fits into
-    memory, a few hundred are made at a time, and what each owner gets of them is forgotten as soon as it is stored."""
+    memory, a few hundred are made at a time, each with one COPY, and what each owner gets of them is forgotten as soon
+    as it is stored."""
     drafts, awards = drafts_after(snapshot.view, plan), list[Award]()
     for begin in range(0, len(plan.bookings), AT_ONCE):
         bookings = plan.bookings[begin : begin + AT_ONCE]
@@ -114,10 +117,20 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> lis
         for award, booking in zip(stored, bookings, strict=True):
             award.interval, award.awarded_at = interval, interval.decided_at
             award.rent = RentState.OPEN if is_open(booking, drafts) else RentState.NONE
-        Award.objects.bulk_create(stored)
+        with connection.cursor() as cursor, cursor.copy(_AWARDS) as copy:
+            for award in stored:
+                values = ((field, getattr(award, field.attname)) for field in _AWARD_FIELDS)
+                copy.write_row([field.get_db_prep_save(value, connection) for field, value in values])
         for award in stored:
             del award.owners, award.amounts  # read again from the database, should anybody ask
         awards += stored
+    if not awards:
+        return []
+    # A COPY returns no ids. No two awards of an interval are of the same job and begin with the same slot.
+    ids = Award.objects.filter(interval=interval).values_list("job", "start", "pk")
+    numbers = {(job, start): pk for job, start, pk in ids}
+    for award in awards:
+        award.pk = numbers[award.job_id, award.start]
     return awards
 
 
