@@ -177,12 +177,18 @@ def jobs_from(rows: Sequence[Mapping[str, Any]]) -> dict[int, Job]:
     return {row["number"]: job_from(row, units) for row in rows}
 
 
-def plan_bytes(plan: Plan, *, whole: bool = False) -> bytes:
+WITH_PAYOUTS, WITH_SUPPLIES, WITH_SUMS = range(3)  # the forms of an answer, the oldest first
+_IN_PAIRS = "in_pairs"
+
+
+def plan_bytes(plan: Plan, *, form: int = WITH_SUMS) -> bytes:
     """Return a policy's whole answer as bytes. What the owners sell is stated once, for all bookings whose payouts
-    follow from it; if `whole`, each booking has its payouts itself, as every answer had before."""
+    follow from it, and a booking's payouts are left out where they are sums of those of its slots. In the oldest form
+    each booking has all its payouts itself; in the one after it, payouts are left out only where they are added one
+    slot after the other."""
     supplies: dict[Supply, int] = {}  # by identity, the place of each in the list
     document: Document = {
-        "bookings": [_booking(booking) if whole else _booking_in(booking, supplies) for booking in plan.bookings],
+        "bookings": [_booking_in(booking, supplies, form) for booking in plan.bookings],
         "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
         "floors": [_floor(floor) for floor in plan.floors],
         "windows": [_window(window) for window in plan.windows],
@@ -202,7 +208,9 @@ def plan_bytes(plan: Plan, *, whole: bool = False) -> bytes:
 
 def plan_bytes_like(stored: bytes, plan: Plan) -> bytes:
     """Return an answer as bytes in the form of one that is stored, to be compared with it."""
-    return plan_bytes(plan, whole=b'"supplies":' not in stored)
+    if b'"supplies":' not in stored:
+        return plan_bytes(plan, form=WITH_PAYOUTS)
+    return plan_bytes(plan, form=WITH_SUMS if f'"sum":"{_IN_PAIRS}"'.encode() in stored else WITH_SUPPLIES)
 
 
 def plan_from(stored: bytes) -> Plan:
@@ -308,11 +316,11 @@ def _booking(booking: Booking) -> Document:
     return _without(record(booking), dividend=0.0, provisional=False) | {"allocation": _rows(booking.allocation)}
 
 
-def _booking_in(booking: Booking, supplies: dict[Supply, int]) -> Document:
+def _booking_in(booking: Booking, supplies: dict[Supply, int], form: int) -> Document:
     """Return the document of a booking of an answer. Its payouts are told by a supply, which is put among `supplies`,
     where the same bits follow from it, and stated in full where they do not."""
     split = booking.split
-    if split is None or not split.supply.adds_exactly:
+    if form == WITH_PAYOUTS or split is None or not split.supply.adds_exactly:
         return _booking(booking)
     by_slot = split.slot_payouts()
     if not _same_bits(by_slot, booking.slot_payouts):
@@ -323,7 +331,26 @@ def _booking_in(booking: Booking, supplies: dict[Supply, int]) -> Document:
         "payer": split.payer,
     }
     total = None if _same_bits(by_slot.sum(axis=0), booking.payouts) else booking.payouts
+    if total is not None and form == WITH_SUMS and _same_bits(_sum_in_pairs(by_slot), total):
+        total, row["sum"] = None, _IN_PAIRS
     return _booking(replace(booking, payouts=total, slot_payouts=None)) | {"slot_payouts": row}
+
+
+def _sum_in_pairs(by_slot: FloatArray) -> FloatArray:
+    """Return the sums (owners,) over the slots of (slots, owners), as most policies make them: where numbers lie next
+    to each other in memory, numpy adds every eighth, then these eight in pairs, then those that are left over. Written
+    out, so that it stays the same to the bit."""
+    whole = len(by_slot) - len(by_slot) % 8
+    if not whole:
+        return by_slot.sum(axis=0)
+    eight = by_slot[:8].copy()
+    for begin in range(8, whole, 8):
+        eight += by_slot[begin : begin + 8]
+    pairs = eight[0::2] + eight[1::2]
+    total: FloatArray = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+    for slot in by_slot[whole:]:
+        total += slot
+    return total
 
 
 def _same_bits(one: FloatArray, other: FloatArray | None) -> bool:
@@ -336,7 +363,8 @@ def _booking_from(row: Mapping[str, Any], supplies: Sequence[Supply] = ()) -> Bo
     if "supply" in (arrays["slot_payouts"] or {}):
         split = _split_from(row["start"], arrays["slot_payouts"], supplies)
         by_slot = split.slot_payouts()
-        values = {"split": split, "slot_payouts": by_slot, "payouts": by_slot.sum(axis=0)} | values
+        total = _sum_in_pairs(by_slot) if "sum" in arrays["slot_payouts"] else by_slot.sum(axis=0)
+        values = {"split": split, "slot_payouts": by_slot, "payouts": total} | values
     return Booking(**{**row, **values, "allocation": _rows_from(row["allocation"])})
 
 

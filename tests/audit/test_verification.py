@@ -290,7 +290,7 @@ def test_command_knows_no_job_that_is_not_there() -> None:
 @pytest.mark.usefixtures("nothing_built")
 def test_answers_of_before_there_were_supplies_are_replayed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as before:
-        before.setattr(records, "plan_bytes", partial(records.plan_bytes, whole=True))
+        before.setattr(records, "plan_bytes", partial(records.plan_bytes, form=records.WITH_PAYOUTS))
         pool, _ = make_history()
     stored = [contents_of(interval).plan for interval in Interval.objects.filter(pool=pool)]
     assert any(b'"slot_payouts":{"runs"' in plan for plan in stored)
