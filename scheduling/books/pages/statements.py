@@ -30,7 +30,7 @@ from tenants.zones import day_of
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
 MOST_SORTED = 2_000  # rows of each list that are sorted; a longer list is cut before it is sorted
 MOST_PRINTED = 2_000  # rows of each list on the printed page
-MOST_ON_SCREEN = 20  # rows of each list on the screen, in the requested order; the CSV and the printed page have more
+MOST_ON_SCREEN = 18  # rows of each list on the screen, in the requested order; the CSV and the printed page have more
 Cells = tuple[object, ...]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tests.bench.scale.queueing import Task, late, minutes_of, serve
 
 SIZES = (1_000, 10_000)  # pools
-WORKER_SECONDS, DATABASE_SECONDS = 0.085, 0.052  # of a boundary, in the mean, at a load of 22
+WORKER_SECONDS, DATABASE_SECONDS = 0.031, 0.022  # of a boundary, in the mean, on a quiet machine
 MINUTE, HEAVY, EVERY, MINUTES = 60.0, 5.0, 4, 4
 MOST_WORKERS, MOST_CORES = 4_096, 256
 
