@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,8 +56,7 @@ def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor
             round_.take_home(job, booking)
 
 
-@dataclass(frozen=True)
-class AtHome:
+class AtHome(NamedTuple):
     """The candidates of one kind that ever fit at home, and their needs, (candidates,) each, with the bounds at home.
 
     A run longer than the calendar reaches into the time when all is free, so its duration is cut to the calendar's
@@ -101,11 +100,15 @@ class FloorSearch:
         return float(self.job.value(self.calendar.origin + end - self.job.arrival))
 
     def _worthwhile(self, starts: IntArray) -> IntArray:
-        """Return the starts at which some units are free, and from which the shortest run has a positive value."""
+        """Return the starts from which the fewest workers of a kind find room for its shortest run, and from which the
+        shortest run of all has a positive value."""
         some = np.zeros(len(starts), dtype=bool)
         for kind in self.kinds:
-            some |= (kind.free_workers.table[0, starts] >= kind.workers[0]) & (kind.free_ps.table[0, starts] > 0)
+            level, duration = kind.levels[-1:], kind.durations[-1:]
+            some |= kind.free_workers.rows(level, duration, starts)[0] >= kind.workers[0]
         starts = starts[some]
+        if not len(starts):
+            return starts
         ends = self.calendar.origin + starts + self.shortest - self.job.arrival
         return starts[np.asarray(self.job.value(ends)) > 0]
 
@@ -168,6 +171,8 @@ class FloorSearch:
         fits = np.zeros((len(self.ways.duration), len(starts)), dtype=bool)
         for kind in self.kinds:
             workers = kind.free_workers.rows(kind.levels, kind.durations, starts) >= kind.workers[:, None]
+            if not workers.any():
+                continue
             ps = kind.free_ps.rows(kind.levels, kind.durations, starts) >= kind.least_ps[:, None]
             fits[kind.candidates] = workers & ps
         return fits
