@@ -62,8 +62,9 @@ def count() -> int:
 def steps(last: int) -> list[Step]:
     """Return all checks, those of transactions up to number `last`. Each can run by itself, in any order."""
     chunks = [(start, start + CHUNK) for start in range(0, last, CHUNK)]
+    of_chunks = (checks.transactions, checks.movements, checks.orphans)
     return [
-        *(partial(check, *chunk) for chunk in chunks for check in (checks.transactions, checks.orphans)),
+        *(partial(check, *chunk) for chunk in chunks for check in of_chunks),
         checks.numbers,
         checks.keys,
         checks.accounts,

@@ -41,6 +41,44 @@ def transactions(after: int, upto: int) -> Iterator[LedgerFinding]:
         yield LedgerFinding("digest", who, f"not what was posted; entries {entries or 'none'}")
 
 
+# Where money goes, by the numbers of accounts (`postings.AccountName`): from outside to what a tenant may spend; from
+# the operator outside; what is available is set aside or leaves; what is set aside comes back, or pays owners and the
+# operator; what was earned becomes available or leaves. So what a tenant has moves to somebody else only once it was
+# set aside, and what is set aside belongs to an award.
+_STRANGE = """
+WITH moved AS (
+    SELECT p.transaction_id, p.account_id AS payer, g.account_id AS payee
+      FROM ledger_entry p JOIN ledger_entry g ON g.transaction_id = p.transaction_id AND g.amount > 0
+     WHERE p.amount < 0 AND p.transaction_id > %s AND p.transaction_id <= %s
+), strange AS (
+    SELECT DISTINCT ON (transaction_id) transaction_id, payer, payee
+      FROM moved
+     WHERE NOT CASE WHEN payer = 2 THEN payee >= 8 AND payee %% 8 = 0
+                    WHEN payer < 8 THEN payee = 2
+                    WHEN payer %% 8 = 0 THEN payee IN (payer + 1, 2)
+                    WHEN payer %% 8 = 1 THEN payee IN (payer - 1, 1) OR (payee >= 8 AND payee %% 8 = 2)
+                    ELSE payee IN (payer - 2, 2) END
+     ORDER BY 1, 2, 3
+)
+SELECT t.id, t.key, payer, payee
+  FROM strange JOIN ledger_transaction t ON t.id = transaction_id
+ WHERE t.corrects_id IS NULL
+    OR (SELECT string_agg(ledger_line(account_id, -amount), ', ' ORDER BY line)
+          FROM ledger_entry WHERE transaction_id = t.id) IS DISTINCT FROM
+       (SELECT string_agg(ledger_line(account_id, amount), ', ' ORDER BY line)
+          FROM ledger_entry WHERE transaction_id = t.corrects_id)
+ ORDER BY 1 LIMIT %s
+"""
+
+
+def movements(after: int, upto: int) -> Iterator[LedgerFinding]:
+    """Check that money went only where the product ever moves it, or back as it came, in a transaction that names the
+    one that it undoes."""
+    for number, key, payer, payee in rows_of(_STRANGE, after, upto, MOST):
+        who, detail = f"transaction {number} ({key})", f"moves money from {named(payer)} to {named(payee)}"
+        yield LedgerFinding("movement", who, detail)
+
+
 def orphans(after: int, upto: int) -> Iterator[LedgerFinding]:
     rows = rows_of(
         "SELECT e.transaction_id, e.line FROM ledger_entry e WHERE e.transaction_id > %s AND e.transaction_id <= %s"

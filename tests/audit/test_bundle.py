@@ -345,6 +345,23 @@ def test_more_than_was_set_aside_cannot_come_back(built: Proven, tmp_path: Path)
     assert finding.endswith("more was paid or came back than was set aside")
 
 
+def test_a_forger_who_gives_a_tenants_credits_to_another_is_found(built: Proven, tmp_path: Path) -> None:
+    """With what is available, set aside without an award, or earned: no such transaction is ever booked."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    before = [json.loads(row) for row in files["transactions.jsonl"].splitlines()]
+    held = next(row for row in before if row["kind"] == "hold")
+    mine, other = 8 * built.lumen.pk, 8 * built.castor.pk
+    for payer, payee in ((mine, other), (mine + 1, other), (mine + 2, other + 2), (2, other + 2)):
+        rows, closing = [*before], json.loads(files["balances.json"])
+        again(rows, held, key="gift", kind="settle", facts="{}", entries=[[payer, -5], [payee, 5]])
+        move(closing, rows[-1])
+        gift = {"transactions.jsonl": b"".join(map(line, rows)), "balances.json": line(closing)}
+        assert check.check(forged(path, {**files, **gift})) == [
+            f"transaction gift moves money from account {payer} to account {payee}, as the market never does"
+        ]
+
+
 def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path: Path) -> None:
     """By a second award on the terms of the first, with all that the book would say of it; or by another award under
     the same number, which stands before the one that was given."""

@@ -54,7 +54,7 @@ def test_finds_nothing_where_nothing_was_touched_and_counts_all_of_it() -> None:
     # Intervals, three jobs, the end of the chains, one day; looks at a short ledger with its rules, seals and day
     # sheets, the history, the rules of the market, and what was set.
     assert progress is not None
-    assert (progress.done, progress.total) == (0, Interval.objects.count() + 3 + 2 + 14 + 4 + SHEET_PARTS)
+    assert (progress.done, progress.total) == (0, Interval.objects.count() + 3 + 2 + 15 + 4 + SHEET_PARTS)
     assert verification_round(clock=Clock()) > 0
     assert (read(run).state, run.is_clean, run.result["count"], run.result["findings"]) == ("done", True, 0, [])
     assert run.result["heads"] == {pool.slug: Interval.objects.order_by("-number")[0].digest}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,8 +14,9 @@ from tenants import history
 from tenants.access import access_of_system
 from tenants.ledger.audit import Audit, verify
 from tenants.ledger.models import Transaction
-from tenants.ledger.postings import OPERATOR, OUTSIDE, available, earned
+from tenants.ledger.postings import OPERATOR, OUTSIDE, AccountName, Posted, available, earned, held
 from tenants.ledger.seals import ChainHead, Sealed, head, noted_heads, seal
+from tenants.ledger.services import post, reverse
 from tenants.scoping import scope_disabled
 from tests.database import overrule, run
 from tests.ledger.builders import NOON, commit_checks, grant, make_book, tamper
@@ -147,6 +148,45 @@ def test_names_transaction_that_was_put_before_the_first(book: tuple[int, int]) 
     redigest("slot:before")
     follow_in_caches()
     assert found() == {"number": {"transaction -7"}}
+
+
+STRANGE = {
+    "available to available": lambda mine, other: [(available(mine), -5), (available(other), 5)],
+    "available to the operator": lambda mine, other: [(available(mine), -5), (OPERATOR, 5)],
+    "available to earned": lambda mine, other: [(available(mine), -5), (earned(other), 5)],
+    "held to available of another": lambda mine, other: [(held(mine), -5), (available(other), 5)],
+    "held to held": lambda mine, other: [(held(mine), -5), (held(other), 5)],
+    "earned to available of another": lambda mine, other: [(earned(other), -5), (available(mine), 5)],
+    "earned to held": lambda mine, other: [(earned(other), -5), (held(other), 5)],
+    "outside to earned": lambda mine, other: [(OUTSIDE, -5), (earned(other), 5)],
+    "outside to held": lambda mine, other: [(OUTSIDE, -5), (held(other), 5)],
+    "operator to available": lambda mine, other: [(OPERATOR, -5), (available(other), 5)],
+    "one entry of three": lambda mine, other: [(held(mine), -7), (available(mine), 2), (available(other), 5)],
+    "two payers": lambda mine, other: [(available(mine), -2), (earned(other), -3), (available(other), 5)],
+}
+
+
+@pytest.mark.parametrize("entries", STRANGE.values(), ids=STRANGE)
+def test_names_a_transfer_that_the_product_never_makes_though_it_is_sealed_with_the_right_digest(
+    book: tuple[int, int], entries: Callable[[int, int], list[tuple[AccountName, int]]]
+) -> None:
+    assert isinstance(post(key="gift", kind="settle", entries=entries(*book), at=NOON), Posted)
+    commit_checks()
+    seal(at=NOON)
+    assert found() == {"movement": {f"transaction {number_of('gift')} (gift)"}}
+
+
+def test_what_is_undone_goes_back_as_it_came(book: tuple[int, int]) -> None:
+    renter, lender = book
+    entries = [(held(renter), -5), (earned(lender), 5)]
+    assert isinstance(post(key="paid", kind="settle", entries=entries, at=NOON), Posted)
+    assert isinstance(reverse(key="undone", original_key="paid", at=NOON), Posted)
+    assert verify().is_clean
+    for key, amount in (("more", 6), ("less", 4)):  # not what came
+        entries = [(earned(lender), -amount), (held(renter), amount)]
+        answer = post(key=key, kind="reverse", entries=entries, at=NOON, corrects=number_of("paid"))
+        assert isinstance(answer, Posted)
+        assert found()["movement"] >= {f"transaction {number_of(key)} ({key})"}
 
 
 def test_names_zero_entries(book: tuple[int, int]) -> None:

@@ -10,7 +10,7 @@ from django.db import Error, connection, transaction
 
 from tenants.ledger.audit import verify
 from tenants.ledger.models import Account
-from tenants.ledger.postings import OPERATOR, available, earned, held
+from tenants.ledger.postings import OUTSIDE, available, earned, held
 from tenants.ledger.seals import seal
 from tenants.ledger.services import accounts_open
 from tenants.scoping import scope_disabled
@@ -54,7 +54,7 @@ def add_entry(number: int, line: int, account: int, amount: int, at: str = NOON_
 
 
 def test_accepts_balanced_transaction_written_by_hand(book: tuple[int, int]) -> None:
-    write([(OPERATOR.id, -5), (earned(book[1]).id, 5)])
+    write([(OUTSIDE.id, -5), (available(book[1]).id, 5)])
     commit_checks()
     assert verify().is_clean
 

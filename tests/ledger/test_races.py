@@ -187,6 +187,8 @@ def test_one_key_posted_by_eight_at_once_is_written_once(guarded: bool) -> None:
 
 def test_writers_with_crossing_accounts_never_deadlock() -> None:
     tenants = [make_tenant(f"t{number}", funds=10_000) for number in range(6)]
+    for tenant in tenants:
+        accepted(hold(key=f"hold:{tenant}", tenant_id=tenant, amount=10_000, at=NOON))
     together = threading.Barrier(6)
 
     def work(writer: int) -> list[object]:
@@ -210,7 +212,7 @@ def _crossing(tenants: list[int], writer: int, step: int) -> list[Posting]:
         Posting(
             key=f"{writer}:{step}:{payer}",
             kind="cross",
-            entries=((available(payer), -3), (earned(payee), 2), (OPERATOR, 1)),
+            entries=((held(payer), -3), (earned(payee), 2), (OPERATOR, 1)),
             at=NOON,
         )
         for payer, payee in pairs
@@ -236,9 +238,11 @@ def test_two_calls_in_one_transaction_can_deadlock_which_is_why_the_rule_says_on
 def test_writers_of_the_operators_account_do_not_wait_for_each_other() -> None:
     """While one transaction with operator income is open, another commits; a single row would make it wait."""
     renter, other = make_tenant("renter", funds=100), make_tenant("other", funds=100)
+    for tenant in (renter, other):
+        accepted(hold(key=f"hold:{tenant}", tenant_id=tenant, amount=100, at=NOON))
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
-        accepted(post(key="open", kind="fee", entries=[(available(renter), -5), (OPERATOR, 5)], at=NOON))
-        entries = [(available(other), -3), (OPERATOR, 3)]
+        accepted(post(key="open", kind="fee", entries=[(held(renter), -5), (OPERATOR, 5)], at=NOON))
+        entries = [(held(other), -3), (OPERATOR, 3)]
         (future,) = start(pool, lambda: post(key="quick", kind="fee", entries=entries, at=NOON))
         assert isinstance(future.result(PATIENCE), Posted)
     assert balance(account=OPERATOR) == 8

@@ -436,12 +436,29 @@ def check_transactions(transactions, awards, pool, is_whole):
             yield f"{name} was changed: its digest is another"
         if sum(amount for _, amount in row["entries"]):
             yield f"{name} does not add up to zero"
+        payers, payees = ([account for account, amount in row["entries"] if sign * amount > 0] for sign in (-1, 1))
+        moves = [(payer, payee) for payer in payers for payee in payees if not may_move(payer, payee)]
+        if moves and row["corrects"] is None:  # what is undone goes back as it came
+            yield "{} moves money from account {} to account {}, as the market never does".format(name, *moves[0])
         award = awards.get(json.loads(row["facts"]).get("award"))
         if award is None and is_whole and row["key"].startswith(f"settle:{pool}:"):
             yield f"{name} is of an award that the bundle does not have"
         right = entries_of(row, award, pool) if award else None
         if right is not None and right != dict(map(tuple, row["entries"])):
             yield f"{name} is not what award {award['id']} owes"
+
+
+def may_move(payer, payee):
+    """Money comes from outside (account 2) to what a tenant may spend, and the operator's (1) goes outside. Of a
+    tenant's accounts (8 * id and the two after it), what is available is set aside or leaves; what is set aside comes
+    back, or pays owners and the operator; what was earned becomes available or leaves."""
+    if payer < 8:
+        return payee == 2 if payer == 1 else payee >= 8 and payee % 8 == 0
+    if payer % 8 == 0:
+        return payee in (payer + 1, 2)
+    if payer % 8 == 1:
+        return payee in (payer - 1, 1) or (payee >= 8 and payee % 8 == 2)
+    return payee in (payer - 2, 2)
 
 
 def check_holds(rows, awards, period, is_whole):
