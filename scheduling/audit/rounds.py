@@ -16,7 +16,7 @@ from typing import IO, Any
 from django.core.cache import cache
 from django.db import transaction
 
-from scheduling.audit.bundle import bundle_write, signing_seed
+from scheduling.audit.bundle import OPEN, bundle_write, signing_seed
 from scheduling.audit.requests import RETENTION, progress_key
 from scheduling.audit.verdicts import StoredVerdict, everything, verified
 from scheduling.audit.verification import book_run, pool_run, verification_piece
@@ -165,6 +165,8 @@ def _bundle(run: AuditRun, at: datetime) -> StoredVerdict | Refused:
     words = (
         f"{contents.intervals} intervals, {contents.awards} awards and {contents.transactions} transactions, signed."
     )
+    if contents.is_open:
+        words += f" {OPEN}"
     return StoredVerdict(None, words, {"public_key": contents.public_key})
 
 

@@ -23,7 +23,7 @@ from django.utils import timezone
 from scheduling.audit.bundle import check, public_key, signing_seed
 from scheduling.audit.bundle.signature import sign
 from scheduling.core.currency import DIGITS
-from scheduling.models import Award, Pool
+from scheduling.models import Award, LaneClock, Pool
 from tenants.ledger.models import Transaction
 from tenants.scoping import scope_disabled
 from tests.audit.proven import Proven, make_proven, seal_feed
@@ -429,6 +429,7 @@ def test_a_forger_who_leaves_out_seals_is_found_or_the_reader_told(
 ) -> None:
     """Events after the last seal are closed over by none. Without the last seals an interval names one that is not
     there; without any it is said how many events the reader has to believe."""
+    everything_finished()
     path = make_bundle(built, tmp_path)
     files = files_of(path)
     seals, events = ([json.loads(one) for one in files[f"{name}.jsonl"].splitlines()] for name in ("seals", "events"))
@@ -693,6 +694,7 @@ def test_bundles_of_periods_that_follow_each_other_begin_where_the_one_before_en
     """Also where nothing happened in one of them. What lies before a bundle is its writer's word, as long as it is
     alone."""
     path = tmp_path
+    everything_finished()
     early, middle, late, empty = (
         cut(built, path, *period, name)
         for *period, name in ((-9, 5, "early"), (5, 12, "middle"), (12, 300, "late"), (300, 400, "empty"))
@@ -725,6 +727,34 @@ def test_bundles_of_periods_that_follow_each_other_begin_where_the_one_before_en
     moved = forged(middle, {**files, "manifest.json": line(manifest), "balances.json": line(balances)})
     assert told(moved) == []
     assert told(early, moved) == [f"{moved}: {opens}"]
+
+
+def everything_finished() -> None:
+    """The market's clocks are past every period of the tests."""
+    LaneClock.objects.update(settled_slot=1_000)
+
+
+def test_a_bundle_of_a_period_that_is_not_over_says_so(
+    built: Proven, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What comes until its end, or is made up for by a late clock, is in no bundle unless it is written once more."""
+    settled = LaneClock.objects.get(pool=built.pool, lane="batch").settled_slot
+    over, not_yet = (cut(built, tmp_path, -9, settled + more, name) for more, name in ((1, "over"), (2, "not-yet")))
+    following = cut(built, tmp_path, settled + 2, settled + 3, "following")
+    assert "open" not in json.loads(files_of(over)["manifest.json"])
+    assert check.main([str(over)]) == 0
+    assert capsys.readouterr().out == "everything agrees\n"
+    note = "The market had not finished the period: what came later is in no bundle yet."
+    assert check.main([str(not_yet)]) == 0
+    assert capsys.readouterr().out == f"{note}\neverything agrees\n"
+    assert check.main([str(not_yet), str(following)]) == 1
+    assert f"{following}: it follows one that was written before the market had finished its period" in (
+        capsys.readouterr().out
+    )
+    output = io.StringIO()
+    period = {"start": at(built.pool, 0), "end": at(built.pool, settled + 2)}
+    call_command("audit_bundle", pool=built.pool.slug, **period, out=tmp_path / "c.zip", stdout=output)
+    assert output.getvalue().endswith("write the bundle again once it has, for the next one to follow it.\n")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--key"], ["b.zip", "--key"], [], ["b.zip", "--key", ""]])

@@ -606,6 +606,8 @@ def check_follows(before, after, ends):
     the last bundle that had any, and is brought to this one: periods may share the rows at their border."""
     if before["chain"]["pool"] != after["chain"]["pool"]:
         yield "is of another pool than the one before it"
+    if before["is_open"]:
+        yield "follows one that was written before the market had finished its period: write that one again"
     if before["period"]["end"] != after["period"]["start"]:
         yield "does not begin when the one before it ends"
     if before["closing"] != after["opening"]:
@@ -640,6 +642,7 @@ def stated_in(path):
         events = events_unsealed(rest), len(rest["events.jsonl"])
         is_older = stated["format"] in READ_TOO or any("later" not in row for row in rest["awards.jsonl"])
         ends = {"closing": closing, "digests": digests, "events": events, "is_older": is_older}
+        ends["is_open"] = stated.get("open", False)
         return {name: stated[name] for name in STATED} | ends
     except Exception:
         return None
@@ -688,6 +691,8 @@ def main(arguments):
             unsealed, events = stated["events"]
             if unsealed:
                 notes.append(f"{name}No seal closes over {unsealed} of {events} events: they are their writer's word.")
+            if stated["is_open"]:
+                notes.append(f"{name}The market had not finished the period: what came later is in no bundle yet.")
         before = stated
     for line in [*findings, *notes]:
         print(line)

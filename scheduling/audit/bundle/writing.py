@@ -27,6 +27,8 @@ from scheduling.models import (
     FeedSeal,
     InstantAnswer,
     Interval,
+    Lane,
+    LaneClock,
     Pool,
     RentState,
     StartEstimate,
@@ -56,8 +58,9 @@ events.jsonl        what the feed told of the pool in the period; seals.jsonl ha
 submissions.jsonl   every job that was submitted in the period, as it was submitted
 transactions.jsonl  the whole book of the period (all pools): amounts are micro-credits, lines are [account, amount]
 balances.json       every account after the period
-manifest.json       the period; how many digits a credit has, in the last of which amounts are counted; every account
-                    before it; where each chain begins and ends in it; SHA-256 of each file.
+manifest.json       the period, and `open` where the market had not finished it; how many digits a credit has, in the
+                    last of which amounts are counted; every account before it; where each chain begins and ends in
+                    it; SHA-256 of each file.
                     signature.json signs all of this with Ed25519
 check.py            checks all of this: python3 check.py BUNDLE.zip --key PUBLIC_KEY
 
@@ -74,6 +77,17 @@ class Bundle:
     events: int
     transactions: int
     public_key: str
+    is_open: bool  # the market has not finished the period: see `period_is_open`
+
+
+OPEN = "The market has not finished this period: write the bundle again once it has, for the next one to follow it."
+
+
+def period_is_open(pool: Pool, end: datetime) -> bool:
+    """Return whether the clock of the market has not passed the end of a period. What comes until then, and what a late
+    clock makes up for, belongs to the period and is in no bundle that is written before."""
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    return clock is not None and pool.slot_start(clock.settled_slot + 1) < end
 
 
 def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle | Refused:
@@ -127,12 +141,14 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
             "feed": _ends(seals, "seal"),
         }
         opening = {"period": period, **chains, "opening": balances_at(moment=start)}
+        is_open = period_is_open(pool, end)
         stated = {"format": check.FORMAT, "digits": DIGITS, **opening, "files": dict(writer.digests)}
+        stated |= {"open": True} if is_open else {}  # so that a period that is over always gives the same bundle
         manifest = _line(stated)
         writer.file("manifest.json", [manifest])
         signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
         writer.file("signature.json", [_line(signed)])
-    return Bundle(count, answered, awards, events, transactions, public)
+    return Bundle(count, answered, awards, events, transactions, public, is_open)
 
 
 class _Writer:

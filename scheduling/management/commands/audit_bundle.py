@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from scheduling.audit.bundle import bundle_write, signing_seed
+from scheduling.audit.bundle import OPEN, bundle_write, signing_seed
 from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
@@ -48,3 +48,5 @@ class Command(DatabaseCommand):
         decided = f"{outcome.intervals} intervals, {outcome.answers} answers, {outcome.awards} awards"
         self.stdout.write(f"{options['out']}: {decided}, {outcome.events} events, {outcome.transactions} transactions")
         self.stdout.write(f"public key {outcome.public_key}")
+        if outcome.is_open:
+            self.stdout.write(OPEN)
