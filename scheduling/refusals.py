@@ -41,7 +41,7 @@ class MarketRefusal(RefusalCode):
     UNKNOWN_JOB = "unknown_job", FINAL, "there is no such job, or it is somebody else's", "Check the number."
     ALREADY_OVER = "already_over", FINAL, "the job, or what was sold with it, is over", ""
     COSTS_MORE = (
-        "costs_more", FINAL, "a cancellation costs more by now than its page showed",
+        "costs_more", FINAL, "a cancellation costs more by now than its page showed, or than its call allows",
         "Look again at what it costs.",
     )  # fmt: skip
     NOT_REFUSED = (

@@ -161,16 +161,19 @@ class Client:
         """Return how many of its members are in which state; `jobs(array=...)` yields each of them."""
         return cast(JobArray, self.get(self.of_tenant(f"jobs/arrays/{array_id}/")))
 
-    def array_cancel(self, array_id: int, *, key: str | None = None) -> JobArray:
-        """Cancel all members that are not over, in one act."""
-        return cast(JobArray, self.post(self.of_tenant(f"jobs/arrays/{array_id}/cancel/"), None, key))
+    def array_cancel(self, array_id: int, *, most: str | None = None, key: str | None = None) -> JobArray:
+        """Cancel all members that are not over, in one act; only if that costs at most so many credits."""
+        body = None if most is None else {"most": most}
+        return cast(JobArray, self.post(self.of_tenant(f"jobs/arrays/{array_id}/cancel/"), body, key))
 
     def job_description(self, job_id: int) -> Description:
         """Return how the job was described and, of a script, what became of each line."""
         return cast(Description, self.get(self.of_tenant(f"jobs/{job_id}/description/")))
 
-    def job_cancel(self, job_id: int, *, key: str | None = None) -> JobWithSpec:
-        return cast(JobWithSpec, self.post(self.of_tenant(f"jobs/{job_id}/cancel/"), None, key))
+    def job_cancel(self, job_id: int, *, most: str | None = None, key: str | None = None) -> JobWithSpec:
+        """Cancel a job, only if that costs at most so many credits."""
+        body = None if most is None else {"most": most}
+        return cast(JobWithSpec, self.post(self.of_tenant(f"jobs/{job_id}/cancel/"), body, key))
 
     def jobs_cancel(self, job_ids: Sequence[int], *, key: str | None = None) -> list[CancelOutcome]:
         """Cancel each job by itself: the answer says which were cancelled, and why others were not."""

@@ -80,7 +80,7 @@ def costs_more(jobs: Sequence[TrainingJob], most: int | None, at: datetime) -> R
     costs = sum(preview.costs for preview in cancel_previews(jobs, at))
     if costs <= most:
         return None
-    sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(most)} as you were shown: left as it is."
+    sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(most)} as was shown or allowed: left as it is."
     return Refused(COSTS_MORE, sentence)
 
 

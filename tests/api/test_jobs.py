@@ -39,6 +39,25 @@ def test_submission_echoes_lane_price_payer_and_hold(market) -> None:
     assert reply["Location"] == f"/api/v1/tenants/lumen/jobs/{job['id']}/"
 
 
+def test_a_cancellation_costs_no_more_than_its_call_allows() -> None:
+    """The owners keep a part of what a job has reserved. A call that says nothing allows whatever the rule asks for."""
+    make_server(make_live_pool(epoch_at=timezone.now(), cancellation_keep_percent=10), worker=4, ps=1)
+    tenant = make_tenant("lumen")
+    fund(tenant)
+    caller = program_of(SUBMITTER, tenant)
+    job = caller.post("tenants/lumen/jobs/", body()).json()
+    there = f"tenants/lumen/jobs/{job['id']}/cancel/"
+    problem(caller.post(there, {"most": "a lot"}), 400, "invalid_request")
+    problem(caller.post(there, {"most": "0"}), 409, "costs_more")
+    assert caller.get(f"tenants/lumen/jobs/{job['id']}/").json()["state"] == "awarded"
+    assert caller.post(there, {"most": job["price"]}).json()["state"] == "cancelled"
+    array = caller.post("tenants/lumen/jobs/arrays/", body(lane="batch", count=2)).json()
+    there = f"tenants/lumen/jobs/arrays/{array['id']}/cancel/"
+    problem(caller.post(there, {"most": "-0.5"}), 409, "costs_more")  # nothing costs so little
+    answer = caller.post(there, {"most": "0"}).json()
+    assert answer["states"] == {"cancelled": 2}  # those that wait cost nothing
+
+
 def test_list(market) -> None:
     _, tenant = market
     caller = program_of(SUBMITTER, tenant)

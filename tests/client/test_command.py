@@ -679,6 +679,18 @@ def test_many_are_cancelled_in_one_call_and_the_refused_are_named(bourse: Bourse
     assert ended.err == "bourse: job 2: The job is finished. (already_over)\n"
 
 
+@pytest.mark.parametrize("wanted", ["7", "A-12"])
+def test_a_cancellation_may_have_a_limit_of_what_it_costs(bourse: Bourse, wanted: str) -> None:
+    more = "Cancelling costs 5 by now, and not 0 as was shown or allowed: left as it is."
+    with stub_server(bad(409, "costs_more", more)) as stub:
+        ended = bourse("jobs", "cancel", wanted, "--most", "0", url=stub.address, token="t", tenant="lumen")
+    assert json.loads(stub.calls[0].body) == {"most": "0"}
+    assert ended.status == 1
+    assert more in ended.err
+    several = bourse("jobs", "cancel", "7", "8", "--most", "0", url="http://127.0.0.1:9", token="t", tenant="lumen")
+    assert (several.status, "each of several has a cost of its own" in several.err) == (2, True)
+
+
 OUTCOMES = [{"id": number, "cancelled": True, "code": "", "detail": ""} for number in range(1, 101)]
 MANY = tuple(str(number) for number in range(1, 251))
 

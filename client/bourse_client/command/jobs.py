@@ -303,9 +303,11 @@ def cancel(session: Session) -> int:
     if any(isinstance(number, ArrayNumber) for number in words.job):
         if len({type(number) for number in words.job}) > 1 or len(wanted) > 1:  # A-12 equals 12
             raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
-        return _array(session, session.client.array_cancel(wanted[0], key=session.key))
+        return _array(session, session.client.array_cancel(wanted[0], most=words.most, key=session.key))
     if len(wanted) == 1:
-        return _report(screen, session.client.job_cancel(wanted[0], key=session.key), exits.DONE)
+        return _report(screen, session.client.job_cancel(wanted[0], most=words.most, key=session.key), exits.DONE)
+    if words.most is not None:
+        raise exits.UsageError("--most is for one job or one array: each of several has a cost of its own")
     outcomes = list[CancelOutcome]()
     try:
         for part in _cancelled(session, wanted):

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from scheduling.common.api.views import UNKNOWN_POOL, pool_by_slug
 from scheduling.jobs.api.describing import after_of, said_of
-from scheduling.jobs.api.fields import ARRAY_EXAMPLE, NEW_ARRAY_EXAMPLE, ArrayShown, NewArray
+from scheduling.jobs.api.fields import ARRAY_EXAMPLE, NEW_ARRAY_EXAMPLE, ArrayShown, Cancellation, NewArray
 from scheduling.jobs.api.jobs import SUBMIT_REFUSALS, client_key_of, submission_refused
 from scheduling.jobs.arrays import array_describe, array_submit
 from scheduling.jobs.cancellation import array_cancel
@@ -90,13 +90,16 @@ class ArrayCancel(TenantView):
         description="All members that are not over, in one act, each by the rule of its state. Where all are over, "
         "nothing changes.",
         permission=Permission.JOBS_CANCEL,
+        body=Cancellation,
         answer=ArrayShown,
+        request_example={"most": "0"},
         answer_example=ARRAY_EXAMPLE | {"states": {"finished": 1, "cancelled": 9}},
-        refusals=("unknown_job",),
+        refusals=("unknown_job", "costs_more"),
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str, array_id: int) -> HttpResponseBase:
-        outcome = array_cancel(array_id=array_id, by=self.access, at=timezone.now())
+        most = self.read(Cancellation).get("most")
+        outcome = array_cancel(array_id=array_id, by=self.access, at=timezone.now(), most=most)
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         return self.shown(ArrayShown, _sums(array_id))

@@ -356,6 +356,14 @@ class JobsToCancel(Form):
     jobs = Several(child=Whole(min_value=1), min_length=1, max_length=MOST_CANCELLED)
 
 
+class Cancellation(Form):
+    most = Credits(
+        required=False,
+        help_text="The most that it may cost: what does not come back of all that is held. Where it costs more by "
+        "then, it is left as it is (`costs_more`). Without it a cancellation may cost whatever the rule asks for.",
+    )
+
+
 class CancelOutcome(Answer):
     id = serializers.IntegerField()
     cancelled = serializers.BooleanField()

@@ -24,6 +24,7 @@ from scheduling.jobs.api.fields import (
     JOB_EXAMPLE,
     JOB_WITH_SPEC_EXAMPLE,
     NEW_EXAMPLE,
+    Cancellation,
     CancelOutcomes,
     Explanation,
     JobShown,
@@ -205,13 +206,16 @@ class JobCancel(TenantView):
         description="Before its start what is not settled comes back, less what the pool's rule keeps for the owners. "
         "Once it runs, what it reserved is paid. A job that is cancelled already stays as it is.",
         permission=Permission.JOBS_CANCEL,
+        body=Cancellation,
         answer=JobWithSpec,
+        request_example={"most": "0"},
         answer_example=CANCELLED_EXAMPLE,
-        refusals=("unknown_job", "already_over"),
+        refusals=("unknown_job", "already_over", "costs_more"),
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        return _changed(self, job_cancel(job_id=job_id, by=self.access, at=timezone.now()))
+        most = self.read(Cancellation).get("most")
+        return _changed(self, job_cancel(job_id=job_id, by=self.access, at=timezone.now(), most=most))
 
 
 class JobQueue(TenantView):
