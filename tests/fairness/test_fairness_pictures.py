@@ -59,6 +59,8 @@ def test_who_reads_about_itself_is_the_whole_picture() -> None:
     assert picture is not None
     assert [(dot.name, dot.kind) for dot in picture.dots] == [("Tenant 9", "mine")]
     assert picture.summary == f"Yours is {picture.dots[0].ratio:.3f}."
+    (alone,) = (picture := dots_of([tenant(9, 1.1)], worst=None)).dots
+    assert picture.summary == f"Tenant 9 is the only one: {alone.ratio:.3f}."
     line = trend_of([tenant(9, 1.1)], worst=None, mine=9)
     assert line is not None
     assert [each.name for each in line.lines] == ["Tenant 9"]

@@ -239,6 +239,8 @@ def _dots_summary(rows: Sequence[TenantPeriod], mine: int | None) -> str:
     first, last = rows[0], rows[-1]
     if mine is not None:
         return f"Yours is {first.ratio:.3f}."
+    if len(rows) == 1:
+        return f"{first.name} is the only one: {first.ratio:.3f}."
     inside = sum(1 for one in rows if abs((one.ratio or 0.0) - 1.0) <= BAND)
     within = f"{inside} of {len(rows)} tenants lie within 10 % of even"
     return f"{within}; highest {first.name} {first.ratio:.3f}, lowest {last.name} {last.ratio:.3f}."
