@@ -325,7 +325,7 @@ def _booking_in(booking: Booking, supplies: dict[Supply, int], form: int) -> Doc
     by_slot = split.slot_payouts()
     if not _same_bits(by_slot, booking.slot_payouts):
         return _booking(booking)
-    row = {
+    row: Document = {
         "supply": supplies.setdefault(split.supply, len(supplies)),
         "costs": plain_array(split.costs),
         "payer": split.payer,
