@@ -338,9 +338,30 @@ def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bour
     assert ended.status == 0, ended.err
     assert len(stub.calls) == 1
     script = json.loads(stub.calls[0].body)["script"]
-    options = "--job-name=python --gpus=4 --time=1:30:00"
+    options = "--job-name=train --gpus=4 --time=1:30:00"
     assert script == f"#!/bin/bash -eu\n#SBATCH {options}\npython train.py --name 'a b'\n"
     assert '"epochs": 1' in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("python3", "-u", "code/fit.py", "--out", "a.py"), "fit"),
+        (("torchrun", "--nproc-per-node", "4", "ddp.py"), "ddp"),
+        (("./sweep.sh",), "sweep"),
+        (("/usr/bin/python3", "-m", "package.train"), "python3"),
+        (("bash", "-c", "python fit.py"), "bash"),
+    ],
+)
+def test_a_command_is_called_after_its_script_or_else_after_its_first_word(
+    bourse: Bourse, words: tuple[str, ...], name: str
+) -> None:
+    """Programs are called after their jobs: whatever `python3` runs would be one program."""
+    with stub_server(good(PARSED)) as stub:
+        options = ("--gpus", "1", "--hours", "1", "--pool", "main", *WORDS, "--dry-run")
+        ended = bourse("run", *options, "--", *words, url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 0, ended.err
+    assert f"#SBATCH --job-name={name} --gpus=1" in json.loads(stub.calls[0].body)["script"]
 
 
 ARRAY = {

@@ -189,7 +189,7 @@ def test_command_and_array_bring_their_files(bourse: Bourse, lumen: dict[str, st
     assert ended.status == 0, ended.err
     assert "does not come along" not in ended.err
     digest = packed(["train.py"], here).digest
-    assert versions() == [("python3-sbatch", 1, digest)]
+    assert versions() == [("train-sbatch", 1, digest)]
     (here / "many.sbatch").write_text(SCRIPT.replace("--gpus=1", "--gpus=1 --array=0-2"))
     ended = bourse("jobs", "submit", "many.sbatch", *WORDS, "--with", "train.py", **lumen)
     assert ended.status == 0, ended.err

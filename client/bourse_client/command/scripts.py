@@ -8,6 +8,7 @@ import os
 import shlex
 from argparse import Namespace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from bourse_client.command import exits
@@ -15,6 +16,7 @@ from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.screen import Screen, moment, plain, zone
 from bourse_client.shapes import Job, Parsed
 
+SCRIPTS = (".py", ".sh", ".jl", ".R", ".pl", ".js", ".lua")  # how files end whose name says more than `python3` does
 UNNAMED = "sbatch"  # how the server calls a script that names itself nowhere, as Slurm does
 VERDICTS = {"understood": "understood", "ignored": "ignored", "not_kept": "not kept"}
 
@@ -78,9 +80,10 @@ def script_of(words: Namespace) -> str:
         )
     seconds = math.ceil(words.hours * 3_600)
     time = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    named = "".join(
-        each for each in words.words[0].rpartition("/")[2] if each.isascii() and (each.isalnum() or each in "._-")
-    )
+    # Programs are called after their jobs: all commands of one interpreter would be versions of one program.
+    script = next((word for word in words.words if word.endswith(SCRIPTS) and " " not in word), None)
+    called = words.words[0].rpartition("/")[2] if script is None else Path(script).stem
+    named = "".join(each for each in called if each.isascii() and (each.isalnum() or each in "._-"))
     name = f"--job-name={named} " if named.strip("-") else ""
     return f"#!/bin/bash -eu\n#SBATCH {name}--gpus={words.gpus} --time={time}\n{shlex.join(words.words)}\n"
 
