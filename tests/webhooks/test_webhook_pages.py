@@ -64,6 +64,8 @@ def test_owner_makes_one_and_sees_its_secret_once(world: World) -> None:
     assert secret[1] not in owner.get(place(world)).content.decode()
     (made,) = all_of(world.tenant)
     assert (made.url, made.kinds) == (URL, ["job_finished"])
+    assert f"<h1>Webhook {made.pk} " in owner.get(place(world, f"{made.pk}/")).content.decode()  # as notices call it
+    assert f">{made.pk}</span>" in owner.get(place(world)).content.decode()
     renewed = owner.post(place(world, f"{made.pk}/secret/")).content.decode()
     assert re.search(r'value="(whsec_[A-Za-z0-9+/]{43}=)"', renewed)
     assert secret[1] not in renewed
