@@ -1266,14 +1266,23 @@ PROGRAM_PAGE = {
 }
 
 
-@pytest.mark.parametrize(("there", "path"), [([], "programs/"), ([PROGRAM], "programs/align/versions/")])
-def test_program_is_registered_or_continued(bourse: Bourse, tmp_path: Path, there: list[Any], path: str) -> None:
+@pytest.mark.parametrize(
+    ("there", "path", "note"),
+    [
+        ([], "programs/", ""),
+        ([PROGRAM | {"version": 1}], "programs/align/versions/", ""),
+        ([PROGRAM], "programs/align/versions/", "It says nothing new: this is the version that was there.\n"),
+    ],
+)
+def test_program_is_registered_or_continued(
+    bourse: Bourse, tmp_path: Path, there: list[Any], path: str, note: str
+) -> None:
     file = tmp_path / "align.yaml"
     file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n", encoding="utf-8")
     with stub_server(page(*there), good(PROGRAM_PAGE)) as stub:
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("programs", "register", file, **named)
-    assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
+    assert (ended.status, ended.out, ended.err) == (0, f"align, version 2: {'9f2c' * 16}\n", note)
     assert stub.calls[1].path == f"/api/v1/tenants/lumen/{path}"
     sent = json.loads(stub.calls[1].body)
     assert sent["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}

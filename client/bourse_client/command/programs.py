@@ -77,10 +77,11 @@ def register(session: Session) -> int:
     gives the newest version again."""
     screen, words, client = session.screen, session.words, session.client
     document, archive = _document(session), _archive(words.archive)
-    name = document.get("name")
+    name, before = document.get("name"), None
     if archive is not None:
         page = client.program_upload(document, archive, key=session.key)
-    elif any(row["name"] == name and row["owner"] == client.tenant for row in client.programs()):
+    elif mine := [row for row in client.programs() if row["name"] == name and row["owner"] == client.tenant]:
+        before = mine[0]["version"]
         # Another key than that of a first version: given again after a lost answer, the command comes here.
         page = client.program_continue(str(name), document, key=session.key_of("next"))
     else:
@@ -89,6 +90,8 @@ def register(session: Session) -> int:
         screen.document(page)
     else:
         screen.line(f"{page['program']['name']}, version {page['version']}: {page['program']['digest']}")
+        if page["version"] == before:
+            screen.note("It says nothing new: this is the version that was there.")
     return exits.DONE
 
 
