@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -235,9 +236,8 @@ def again(rows: Rows, row: dict[str, Any], **changes: Any) -> None:
     """One transaction more, as the book would have written it: like `row`, but for these changes."""
     other = {**row, **changes}
     lines = ", ".join(f"[{account}, {amount}]" for account, amount in other["entries"])
-    text = (
-        f'["{other["key"]}", "{other["kind"]}", "{other["subject"]}", {other["at"]}, null, {other["facts"]}, [{lines}]]'
-    )
+    parts = json.dumps([other["key"], other["kind"], other["subject"], other["at"], other["corrects"]])
+    text = f"{parts[:-1]}, {other['facts']}, [{lines}]]"
     rows.append({**other, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
@@ -346,20 +346,30 @@ def test_more_than_was_set_aside_cannot_come_back(built: Proven, tmp_path: Path)
 
 
 def test_a_forger_who_gives_a_tenants_credits_to_another_is_found(built: Proven, tmp_path: Path) -> None:
-    """With what is available, set aside without an award, or earned: no such transaction is ever booked."""
+    """With what is available, set aside without an award, or earned: no such transaction is ever booked. Nor one that
+    says that it undoes another, whose mirror image it is not."""
     path = make_bundle(built, tmp_path)
     files = files_of(path)
     before = [json.loads(row) for row in files["transactions.jsonl"].splitlines()]
     held = next(row for row in before if row["kind"] == "hold")
     mine, other = 8 * built.lumen.pk, 8 * built.castor.pk
-    for payer, payee in ((mine, other), (mine + 1, other), (mine + 2, other + 2), (2, other + 2)):
-        rows, closing = [*before], json.loads(files["balances.json"])
-        again(rows, held, key="gift", kind="settle", facts="{}", entries=[[payer, -5], [payee, 5]])
+    ways = ((mine, other), (mine + 1, other), (mine + 2, other + 2), (2, other + 2))
+    for (payer, payee), corrects in product(ways, (None, held["id"], held["id"] + 10**6)):
+        rows, closing, entries = [*before], json.loads(files["balances.json"]), [[payer, -5], [payee, 5]]
+        again(rows, held, id=held["id"] + 10**7, key="gift", corrects=corrects, facts="{}", entries=entries)
         move(closing, rows[-1])
         gift = {"transactions.jsonl": b"".join(map(line, rows)), "balances.json": line(closing)}
         assert check.check(forged(path, {**files, **gift})) == [
             f"transaction gift moves money from account {payer} to account {payee}, as the market never does"
         ]
+    rows, closing = before, json.loads(files["balances.json"])
+    settled = next(row for row in before if row["kind"] == "settle")
+    undone = [[account, -amount] for account, amount in settled["entries"]]
+    number = settled["id"] + 10**7
+    again(rows, settled, id=number, key="undone", corrects=settled["id"], facts="{}", entries=undone)
+    move(closing, rows[-1])
+    undoing = {"transactions.jsonl": b"".join(map(line, rows)), "balances.json": line(closing)}
+    assert check.check(forged(path, {**files, **undoing})) == []
 
 
 def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path: Path) -> None:

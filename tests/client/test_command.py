@@ -351,6 +351,7 @@ def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bour
         (("./sweep.sh",), "sweep"),
         (("/usr/bin/python3", "-m", "package.train"), "python3"),
         (("bash", "-c", "python fit.py"), "bash"),
+        (("./train", "--hook=run.sh"), "train"),
     ],
 )
 def test_a_command_is_called_after_its_script_or_else_after_its_first_word(

@@ -81,7 +81,8 @@ def script_of(words: Namespace) -> str:
     seconds = math.ceil(words.hours * 3_600)
     time = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     # Programs are called after their jobs: all commands of one interpreter would be versions of one program.
-    script = next((word for word in words.words if word.endswith(SCRIPTS) and " " not in word), None)
+    files = (word for word in words.words if word.endswith(SCRIPTS) and " " not in word and not word.startswith("-"))
+    script = next(files, None)
     called = words.words[0].rpartition("/")[2] if script is None else Path(script).stem
     named = "".join(each for each in called if each.isascii() and (each.isalnum() or each in "._-"))
     name = f"--job-name={named} " if named.strip("-") else ""

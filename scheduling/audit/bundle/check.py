@@ -421,7 +421,7 @@ def split(amount, weights):
 
 
 def check_transactions(transactions, awards, pool, is_whole):
-    keys = set()
+    keys, entries = set(), {row["id"]: row["entries"] for row in transactions}
     for row in transactions:
         name = f"transaction {row['key']}"
         if row["key"] in keys:
@@ -438,7 +438,8 @@ def check_transactions(transactions, awards, pool, is_whole):
             yield f"{name} does not add up to zero"
         payers, payees = ([account for account, amount in row["entries"] if sign * amount > 0] for sign in (-1, 1))
         moves = [(payer, payee) for payer in payers for payee in payees if not may_move(payer, payee)]
-        if moves and row["corrects"] is None:  # what is undone goes back as it came
+        # What is undone goes back as it came.
+        if moves and entries.get(row["corrects"]) != [[account, -amount] for account, amount in row["entries"]]:
             yield "{} moves money from account {} to account {}, as the market never does".format(name, *moves[0])
         award = awards.get(json.loads(row["facts"]).get("award"))
         if award is None and is_whole and row["key"].startswith(f"settle:{pool}:"):
