@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,12 @@ def test_example_of_the_readme_submits_a_job() -> None:
         "lane": "instant",
         "spec": {"epochs": 2, "chunks": 4},
     }
+
+
+@pytest.mark.parametrize("document", ["client/README.md", "docs/guide/client.md", "docs/openapi.yaml"])
+def test_an_example_that_knows_no_pool_asks_for_one_gpu(document: str) -> None:
+    numbers = re.findall(r"--gpus[ =]([0-9]+)", (ROOT / document).read_text(encoding="utf-8"))
+    assert set(numbers) == {"1"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CLIENT)))

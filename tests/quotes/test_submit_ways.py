@@ -17,15 +17,26 @@ from django.utils import timezone
 
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs.submission import job_submit
-from scheduling.models import JobDescription, Pool, PriceTick, ProgramVersion, TrainingJob
+from scheduling.models import (
+    JobDescription,
+    Pool,
+    PriceTick,
+    ProgramVersion,
+    Server,
+    ServerState,
+    TenantPolicy,
+    TrainingJob,
+)
 from scheduling.programs.hours import to_bytes
 from scheduling.quotes.pages.submit_quote import LaneCard, QuoteCard
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled
 from tests.catalogue.builders import allow, archive_with, member, register
+from tests.database import overwrite
 from tests.quotes.test_submit_page import answer, complaint, jobs, market
-from tests.scheduling.live import SPEC
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.live import SPEC, make_live_pool
 from tests.scheduling.live import member as live_member
 from tests.scheduling.pages import client_as, text_of
 
@@ -260,6 +271,37 @@ def test_what_a_new_form_asks_for_is_over_by_the_time_that_it_says(world) -> Non
     quoted = text_of(client.post("/t/lumen/submit/quote/", fields, secure=True).content.decode())
     assert "Would be admitted" in quoted
     assert "worth nothing" not in quoted
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rent", "own", "gpus"),
+    [
+        ((1, 1, 1), "auto", 0, 1),
+        ((2, 1), "auto", 0, 2),
+        ((1, 16), "auto", 0, 4),
+        ((2, 8), "auto", 1, 4),
+        ((2, 8), "never", 1, 1),
+        ((2, 8), "never", 3, 3),
+        ((2, 8), "never", 0, 1),
+        ((), "auto", 0, 1),
+    ],
+)
+def test_a_new_form_asks_for_as_many_gpus_as_a_server_has_for_its_tenant(
+    sizes: tuple[int, ...], rent: str, own: int, gpus: int
+) -> None:
+    """At most four. A server that is lost, or has no workers, does not count."""
+    pool, lumen = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
+    made = [make_server(pool, f"s{number}", worker=units) for number, units in enumerate(sizes)]
+    Server.objects.filter(pk=make_server(pool, "lost", worker=8).pk).update(state=ServerState.LOST)
+    parameters = make_server(pool, "parameters", worker=8)
+    parameters.hosts_workers = False
+    overwrite(parameters)
+    if own:
+        make_cells(made[-1], lumen, {"worker": own})
+    with scope(lumen):
+        TenantPolicy.objects.create(pool=pool, tenant=lumen, rent=rent)
+    fields = fields_of(client_as(SUBMITTER, lumen).get("/t/lumen/submit/?by=script", secure=True).content.decode())
+    assert (fields["gpus"], f"--gpus={gpus} " in fields["script"]) == (f"1 to {gpus}" if gpus > 1 else "1", True)
 
 
 def test_a_new_form_says_its_time_in_whole_minutes_and_a_time_to_the_second_stays(world) -> None:

@@ -78,7 +78,7 @@ def submit(session: Session) -> int:
 
 
 def run(session: Session) -> int:
-    """Submit a command as a script: `bourse run --gpus 4 --hours 2 -- python train.py`."""
+    """Submit a command as a script: `bourse run --gpus 1 --hours 2 -- python train.py`."""
     return describe(session, script_of(session.words))
 
 

@@ -481,7 +481,7 @@ EXPLAIN_EXAMPLE: dict[str, Any] = {
         "pool": {"projections": 80, "by_then": 61, "later": 15, "later_by": 6.0, "not_started": 4},
     },
 }
-SCRIPT_EXAMPLE = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"
+SCRIPT_EXAMPLE = "#!/bin/bash -eu\n#SBATCH --gpus=1 --time=2:00:00\npython3 train.py\n"
 WORTH_EXAMPLE = {"within_seconds": 21600, "credits": "40", "later": "half"}
 PARSE_EXAMPLE: dict[str, Any] = {
     "pool": "main",
@@ -516,7 +516,7 @@ DESCRIPTION_EXAMPLE: dict[str, Any] = {
     "lines": [
         {
             "line": 2,
-            "says": "#SBATCH --gpus=4 --time=2:00:00",
+            "says": "#SBATCH --gpus=1 --time=2:00:00",
             "option": "--gpus",
             "verdict": "understood",
             "sentence": "So many GPUs in all.",

@@ -63,7 +63,7 @@ from scheduling.quotes.pages.submit_hours import (
     values_in_hours,
     yardstick,
 )
-from scheduling.quotes.pages.submit_opening import job_named, new_key, opening, presets
+from scheduling.quotes.pages.submit_opening import gpus_here, job_named, new_key, opening, presets
 from scheduling.quotes.pages.submit_program import program_choices
 from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
 from scheduling.quotes.pages.submit_text import LONGEST, job_text, read_job
@@ -118,10 +118,12 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if job is not None and request.GET.get("part") == "help":
         return _help(request, pool, job, at)
     if request.method != "POST":
-        tenant_id, program = open_tenant(request).pk, request.GET.get("program", "")
-        programs = with_named(offered_programs(tenant_id), job.spec.get(PROGRAM) if job else named(program), tenant_id)
-        tab, reader = request.GET.get("by"), request.access
-        data = opening(pool, kinds, job=job, by=tab, reader=reader, at=at, programs=programs, program=program)
+        tenant, program = open_tenant(request), request.GET.get("program", "")
+        programs = with_named(offered_programs(tenant.pk), job.spec.get(PROGRAM) if job else named(program), tenant.pk)
+        tab, reader, gpus = request.GET.get("by"), request.access, gpus_here(tenant, pool, kinds)
+        data = opening(
+            pool, kinds, gpus=gpus, job=job, by=tab, reader=reader, at=at, programs=programs, program=program
+        )
         if (changes := _changes(request.GET.get("apply"))) and data["source"] != TEXT:
             data |= {"source": FORM} | {name: str(value) for name, value in changes.items()}
         return _page(request, pool, JobForm(data, kinds=kinds, programs=programs), None)

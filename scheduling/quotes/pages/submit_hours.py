@@ -34,7 +34,7 @@ LATER = (
 )
 RESERVE = "Only reserve the units"
 START_SLOTS = 4  # slots of the run that a new form shows
-EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus=4 --time={time}\n\npython3 train.py\n"
+EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus={gpus} --time={time}\n\npython3 train.py\n"
 FILES = "Files that come along"
 # Field of a description with a fault -> field of the form.
 FIELDS = {
@@ -118,17 +118,18 @@ def _select() -> forms.Select:
     return forms.Select(attrs={"class": "input full"})
 
 
-def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
-    """Return the values of a new form: the same time in hours and in the script, and one by which it can be over."""
+def short_start(pool: Pool, at: datetime, gpus: int) -> dict[str, Any]:
+    """Return the values of a new form: the same GPUs and time in hours and in the script, and one by which it can be
+    over."""
     seconds = START_SLOTS * pool.slot_seconds
     return {
-        "gpus": "1 to 4",
+        "gpus": f"1 to {gpus}" if gpus > 1 else "1",
         "hours": f"{seconds * 10_000 // 3600 / 10_000:.4f}".rstrip("0").rstrip("."),
         "scaling": hours.GOOD,
         "by": clock_text(_next_minute(at + timedelta(seconds=max(8 * seconds, 600)))),
         "by_worth": "20",
         "later": worth.HALF,
-        "script": EXAMPLE.format(time=_time_of(seconds)),
+        "script": EXAMPLE.format(gpus=gpus, time=_time_of(seconds)),
     }
 
 
