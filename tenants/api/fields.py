@@ -5,7 +5,8 @@ Money is a decimal text of credits with six digits; times are UTC with a Z.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -21,7 +22,7 @@ from tenants.ledger.amounts import DIGITS, DIGITS_IN_WORDS, MOST, amount_read, e
 SHOWN_CREDITS = rf"^-?[0-9]+\.[0-9]{{{DIGITS}}}$"
 READ_CREDITS = rf"^-?[0-9]{{1,13}}(\.[0-9]{{1,{DIGITS}}})?$"
 MOST_UNKNOWN = 20  # the most unknown names that one answer lists
-UNKNOWN_FIELD = serializers.ErrorDetail("There is no such field.", "unknown_field")
+MOST_LETTERS = 100  # of an unknown name that is compared with the known ones
 
 
 def time_text(moment: datetime) -> str:
@@ -49,9 +50,17 @@ class Form(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         unknown = (name for name in data if name not in self.fields) if isinstance(data, Mapping) else ()
-        if flaws := {name: [UNKNOWN_FIELD] for name in islice(unknown, MOST_UNKNOWN)}:
+        if flaws := {name: [unknown_field(name, self.fields)] for name in islice(unknown, MOST_UNKNOWN)}:
             raise serializers.ValidationError(flaws)
         return super().to_internal_value(data)
+
+
+def unknown_field(name: str, known: Iterable[str]) -> serializers.ErrorDetail:
+    """Return the refusal of a name, with the known one that is most like it if one is close. A name that is far longer
+    than all of ours is like none of them, and would take long to compare."""
+    near = difflib.get_close_matches(name, known, 1) if len(name) <= MOST_LETTERS else ()
+    suggestion = f"; did you mean `{near[0]}`?" if near else "."
+    return serializers.ErrorDetail(f"There is no such field{suggestion}", "unknown_field")
 
 
 @cache

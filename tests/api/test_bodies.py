@@ -184,6 +184,21 @@ def test_charset_utf8_is_welcome(caller: Program) -> None:
     assert reply.json()["name"] == "é"
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("nmae", "There is no such field; did you mean `name`?"),
+        ("scope", "There is no such field; did you mean `scopes`?"),
+        ("colour", "There is no such field."),
+        ("name" * 100_000, "There is no such field."),
+        ("", "There is no such field."),
+    ],
+)
+def test_an_unknown_field_is_refused_with_the_one_that_is_like_it(caller: Program, name: str, detail: str) -> None:
+    document = problem(caller.post(TOKENS, {name: "x"}), 400, "invalid_request")
+    assert [error["detail"] for error in document["errors"]] == [detail]
+
+
 def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
     document = problem(
         caller.post(TOKENS, {"name": 5, "scopes": ["jobs:read", "no"], "nmae": "x"}), 400, "invalid_request"
