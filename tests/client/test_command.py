@@ -1335,6 +1335,21 @@ def test_parameters_are_shown_with_all_that_a_submitter_must_know(bourse: Bourse
     ]
 
 
+def test_archive_overwrites_a_file_only_by_force(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "align.tar.gz"
+    words = ("programs", "archive", "align", file, "--version", "2", "--owner", "lumen")
+    with stub_server(text("packed", "application/gzip")) as stub:
+        named = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        assert bourse(*words, **named).status == 0
+        file.write_text("mine")
+        refused = bourse(*words, **named)
+        assert (refused.status, refused.err) == (2, f"bourse: {file} is there already; --force overwrites it.\n")
+        assert (len(stub.calls), file.read_text()) == (1, "mine"), "it is not even asked for"
+        assert bourse(*words, "--force", **named).status == 0
+        assert file.read_text() == "packed"
+        assert bourse("programs", "archive", "align", "/dev/null", *words[4:], **named).status == 0
+
+
 def test_archive_that_is_too_large_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:
     file, archive = tmp_path / "align.yaml", tmp_path / "align.tar.gz"
     file.write_text("name: align\n", encoding="utf-8")

@@ -236,6 +236,7 @@ def _add_programs(commands: Any) -> None:
     archive = _add(words, "archive", "programs:archive", "write the archive of a version to a file")
     archive.add_argument("name", metavar="NAME")
     archive.add_argument("output", metavar="FILE.TAR.GZ")
+    archive.add_argument("--force", action="store_true", help="overwrite the file if it is there")
     archive.add_argument(
         "--version", dest="number", type=_number, metavar="N", help="which one; without it, the newest"
     )

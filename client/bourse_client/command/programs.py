@@ -106,13 +106,16 @@ def retire(session: Session) -> int:
 
 def archive(session: Session) -> int:
     words, client = session.words, session.client
+    place = Path(words.output)
+    if not words.force and place.is_file():  # /dev/stdout or a pipe loses nothing
+        raise UsageError(f"{plain(words.output)} is there already; --force overwrites it.")
     owner = _owner(session)
     version = words.number or client.program(words.name, owner=owner)["version"]
     if version is None:
         raise UsageError(f"{words.name}: it comes with the product and has no archive.")
     content = client.program_archive(words.name, version, owner=owner)
     try:
-        Path(words.output).write_bytes(content)
+        place.write_bytes(content)
     except OSError as error:
         raise UsageError(f"{words.output}: {error.strerror}.") from error
     session.screen.note(f"{len(content):,} bytes in {words.output}")
