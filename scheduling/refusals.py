@@ -42,7 +42,7 @@ class MarketRefusal(RefusalCode):
     ALREADY_OVER = "already_over", FINAL, "the job, or what was sold with it, is over", ""
     COSTS_MORE = (
         "costs_more", FINAL, "a cancellation costs more by now than its page showed, or than its call allows",
-        "Look again at what it costs.",
+        "Look again at what it costs.", "costs", "most",
     )  # fmt: skip
     NOT_REFUSED = (
         "not_refused", FINAL, "the instant lane has not refused the job",

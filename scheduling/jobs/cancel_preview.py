@@ -8,7 +8,7 @@ from datetime import datetime
 
 from scheduling.models import ALIVE, MAY_HOLD, Award, AwardState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
-from tenants.access import Refused
+from tenants.access import RefusedForMoney
 from tenants.ledger.amounts import spelt
 from tenants.ledger.split import split
 
@@ -56,6 +56,12 @@ class CancelPreview:
         return f"{sentence} {EARLIER}" if self.earlier else sentence
 
 
+@dataclass(frozen=True)
+class CostsMore(RefusedForMoney):
+    costs: int
+    most: int
+
+
 COSTS_MORE = "costs_more"
 EARLIER = "What is held for the slots that it had before goes to their owners, and none of it comes back."
 BY_USE = "It runs: the slot that is running is its last, and is paid. Nothing is held beyond it."
@@ -72,7 +78,7 @@ _FREE = {
 }
 
 
-def costs_more(jobs: Sequence[TrainingJob], most: int | None, at: datetime) -> Refused | None:
+def costs_more(jobs: Sequence[TrainingJob], most: int | None, at: datetime) -> CostsMore | None:
     """Refuse a cancellation that costs more by now than somebody was shown: a job has begun meanwhile, or got a place.
     Needs the locks of both lanes, so that it stays so."""
     if most is None:
@@ -81,7 +87,7 @@ def costs_more(jobs: Sequence[TrainingJob], most: int | None, at: datetime) -> R
     if costs <= most:
         return None
     sentence = f"Cancelling costs {spelt(costs)} by now, and not {spelt(most)} as was shown or allowed: left as it is."
-    return Refused(COSTS_MORE, sentence)
+    return CostsMore(COSTS_MORE, sentence, costs, most)
 
 
 def cancel_preview(job: TrainingJob, at: datetime) -> CancelPreview:

@@ -48,12 +48,15 @@ def test_a_cancellation_costs_no_more_than_its_call_allows() -> None:
     job = caller.post("tenants/lumen/jobs/", body()).json()
     there = f"tenants/lumen/jobs/{job['id']}/cancel/"
     problem(caller.post(there, {"most": "a lot"}), 400, "invalid_request")
-    problem(caller.post(there, {"most": "0"}), 409, "costs_more")
+    refused = problem(caller.post(there, {"most": "0"}), 409, "costs_more")
+    costs = f"{float(job['price']) / 10:.6f}"
+    assert refused["numbers"] == {"costs": costs, "most": "0.000000"}
     assert caller.get(f"tenants/lumen/jobs/{job['id']}/").json()["state"] == "awarded"
     assert caller.post(there, {"most": job["price"]}).json()["state"] == "cancelled"
     array = caller.post("tenants/lumen/jobs/arrays/", body(lane="batch", count=2)).json()
     there = f"tenants/lumen/jobs/arrays/{array['id']}/cancel/"
-    problem(caller.post(there, {"most": "-0.5"}), 409, "costs_more")  # nothing costs so little
+    refused = problem(caller.post(there, {"most": "-0.5"}), 409, "costs_more")  # nothing costs so little
+    assert refused["numbers"] == {"costs": "0.000000", "most": "-0.500000"}
     answer = caller.post(there, {"most": "0"}).json()
     assert answer["states"] == {"cancelled": 2}  # those that wait cost nothing
 

@@ -31,12 +31,16 @@ Bourse = Callable[..., Ended]
 
 @pytest.fixture
 def bourse(tmp_path: Path) -> Bourse:
-    """`bourse("jobs", "list", url=..., token=...)` in a home of its own. What else is named is its environment."""
+    """`bourse("jobs", "list", url=..., token=...)` in a home of its own. What is `typed` comes from
+    somebody at a terminal. What else is named is its environment."""
 
-    def run(*words: str, stdin: str = "", terminal: bool = False, **environment: str) -> Ended:
+    def run(
+        *words: str, stdin: str = "", typed: str | None = None, terminal: bool = False, **environment: str
+    ) -> Ended:
         named = {f"BOURSE_{name.upper()}": value for name, value in environment.items()}
         out, err = (Terminal(), Terminal()) if terminal else (io.StringIO(), io.StringIO())
-        status = main([str(word) for word in words], {"HOME": str(tmp_path)} | named, io.StringIO(stdin), out, err)
+        source = io.StringIO(stdin) if typed is None else Terminal(typed)
+        status = main([str(word) for word in words], {"HOME": str(tmp_path)} | named, source, out, err)
         return Ended(status, out.getvalue(), err.getvalue())
 
     return run

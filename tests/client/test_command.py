@@ -713,6 +713,77 @@ def test_a_cancellation_may_have_a_limit_of_what_it_costs(bourse: Bourse, wanted
     assert (several.status, "each of several has a cost of its own" in several.err) == (2, True)
 
 
+def costs(amount: str) -> Answer:
+    return bad(409, "costs_more", f"Cancelling costs {amount} by now.", numbers={"costs": amount, "most": "0.000000"})
+
+
+QUESTION = "Cancelling {} costs 0.015, which does not come back. Cancel it? [y/N] "
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "answer"), [("7", "job 7", JOB | {"state": "cancelled"}), ("A-12", "array A-12", ARRAY)]
+)
+def test_a_person_is_asked_before_a_cancellation_that_costs_something(
+    bourse: Bourse, wanted: str, name: str, answer: dict[str, Any]
+) -> None:
+    account = {"token": "t", "tenant": "lumen"}
+    with stub_server(costs("0.015000"), good(answer)) as stub:
+        ended = bourse("jobs", "cancel", wanted, typed="y\n", url=stub.address, **account)
+    assert (ended.status, ended.err) == (0, QUESTION.format(name))
+    assert [json.loads(call.body) for call in stub.calls] == [{"most": "0"}, {"most": "0.015000"}]
+    assert len({call.key for call in stub.calls}) == 2, "another body, another key"
+    for no in ("n\n", "\n", "no\n", ""):
+        with stub_server(costs("0.015000")) as stub:
+            ended = bourse("jobs", "cancel", wanted, typed=no, url=stub.address, **account)
+        assert (ended.status, ended.out, len(stub.calls)) == (1, "", 1)
+        assert ended.err == QUESTION.format(name) + "Left as it is.\n"
+
+
+def test_nobody_is_asked_where_it_is_free_or_whoever_asks_has_said_so(bourse: Bourse) -> None:
+    over = good(JOB | {"state": "cancelled"})
+    for words, typed, body in (
+        ((), "", {"most": "0"}),  # free: it is cancelled at once
+        (("--yes",), "", {}),
+        (("--most", "2"), "", {"most": "2"}),
+        ((), None, {}),  # a script
+    ):
+        with stub_server(over) as stub:
+            ended = bourse("jobs", "cancel", "7", *words, typed=typed, url=stub.address, token="t", tenant="lumen")
+        assert (ended.status, ended.err, [json.loads(call.body) for call in stub.calls]) == (0, "", [body])
+
+
+def test_a_cancellation_that_costs_more_by_the_answer_is_asked_about_again(bourse: Bourse) -> None:
+    with stub_server(costs("0.015000"), costs("2.500000"), good(JOB)) as stub:
+        ended = bourse("jobs", "cancel", "7", typed="y\nY\n", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, "costs 2.50," in ended.err) == (0, True)
+    assert json.loads(stub.calls[-1].body) == {"most": "2.500000"}
+
+
+def test_a_refusal_without_the_figure_is_told_as_it_is(bourse: Bourse) -> None:
+    """An older server says what it costs in its sentence alone."""
+    with stub_server(bad(409, "costs_more", "Cancelling costs 5 by now.")) as stub:
+        ended = bourse("jobs", "cancel", "7", typed="y\n", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, len(stub.calls), "Cancelling costs 5 by now." in ended.err) == (1, 1, True)
+
+
+def test_of_many_jobs_a_person_is_asked_about_each_that_costs_something(bourse: Bourse) -> None:
+    account = {"token": "t", "tenant": "lumen"}
+    over = bad(409, "already_over", "The job is finished.")
+    with stub_server(good(JOB), costs("0.015000"), good(JOB), costs("0.015000"), over) as stub:
+        ended = bourse("jobs", "cancel", "1", "2", "3", "4", typed="y\nn\n", url=stub.address, **account)
+    assert (ended.status, ended.out) == (1, "Job 1 is cancelled.\nJob 2 is cancelled.\n")
+    assert ended.err == (
+        f"{QUESTION.format('job 2')}{QUESTION.format('job 3')}bourse: job 3: Left as it is. (costs_more)\n"
+        "bourse: job 4: The job is finished. (already_over)\n"
+    )
+    with stub_server(good(JOB), bad(500, "broken")) as stub:
+        ended = bourse("jobs", "cancel", "1", "2", "3", typed="", url=stub.address, **account)
+    assert ended.err.startswith("Of 1 job from 2 on it is not known. Not cancelled: 1 job from 3 on.\n")
+    with stub_server(good({"results": OUTCOMES[:2]})) as stub:
+        assert bourse("jobs", "cancel", "1", "2", "--yes", typed="", url=stub.address, **account).status == 0
+    assert [json.loads(call.body) for call in stub.calls] == [{"jobs": [1, 2]}]
+
+
 OUTCOMES = [{"id": number, "cancelled": True, "code": "", "detail": ""} for number in range(1, 101)]
 MANY = tuple(str(number) for number in range(1, 251))
 

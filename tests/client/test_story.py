@@ -190,6 +190,23 @@ def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
     assert bourse("balance").out.splitlines()[1].split() == ["available", f"{1_000 - price:,.2f}"]
 
 
+def test_a_person_is_told_what_a_cancellation_costs_and_pays_no_more(
+    bourse: Bourse, web: str, market: Market, job_file: Path
+) -> None:
+    market.pool.cancellation_keep_percent = 10
+    overwrite(market.pool)
+    settings = {"url": web, "token": market.secret}
+    job = json.loads(bourse("jobs", "submit", job_file, "--pool", "main", "--json", **settings).out)
+    left = bourse("jobs", "cancel", job["id"], typed="n\n", **settings)
+    assert (left.status, left.err.endswith("Cancel it? [y/N] Left as it is.\n")) == (1, True)
+    price = micro(job["price"])
+    assert money(market.tenant)[1] == price
+    # It may begin meanwhile, and then costs more.
+    done = bourse("jobs", "cancel", job["id"], "--json", typed="y\ny\n", **settings)
+    assert (done.status, json.loads(done.out)["state"]) == (0, "cancelled")
+    assert 1_000 * MICRO - price <= money(market.tenant)[0] < 1_000 * MICRO
+
+
 def test_statement_of_a_month_as_a_table_and_as_csv(bourse: Bourse, web: str, market: Market, job_file: Path) -> None:
     settings = {"url": web, "token": market.secret}
     job = json.loads(bourse("jobs", "submit", job_file, "--pool", "main", "--json", **settings).out)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bourse_client.command import bulk, exits
+from bourse_client.command.costs import AS_IT_IS, COSTS_MORE, cancel_if_agreed, is_asked
 from bourse_client.command.packing import Packed, packed
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
@@ -23,7 +24,7 @@ from bourse_client.command.scripts import (
 )
 from bourse_client.command.session import Session
 from bourse_client.command.written import INPUT, asked_in, is_script, text_in
-from bourse_client.errors import BourseError, NotAllowed, NotFound
+from bourse_client.errors import BourseError, Conflict, NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
     OVER,
@@ -38,6 +39,7 @@ from bourse_client.shapes import (
 )
 
 MOST_AT_ONCE = 100  # jobs in one call to cancel
+T = TypeVar("T")
 
 
 def submit(session: Session) -> int:
@@ -297,30 +299,54 @@ def explain(session: Session) -> int:
 
 def cancel(session: Session) -> int:
     """Cancel jobs: a single one by its own call, so that its refusal has its status; many in as few calls as
-    possible."""
-    words, screen = session.words, session.screen
+    possible, or one by one where a person is asked about each that costs something."""
+    words, screen, client = session.words, session.screen, session.client
     wanted = list(dict.fromkeys(words.job))
     if any(isinstance(number, ArrayNumber) for number in words.job):
         if len({type(number) for number in words.job}) > 1 or len(wanted) > 1:  # A-12 equals 12
             raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
-        return _array(session, session.client.array_cancel(wanted[0], most=words.most, key=session.key))
+        array = _cancel_one(session, client.array_cancel, wanted[0], f"array A-{wanted[0]}")
+        return exits.REFUSED if array is None else _array(session, array)
     if len(wanted) == 1:
-        return _report(screen, session.client.job_cancel(wanted[0], most=words.most, key=session.key), exits.DONE)
+        job = _cancel_one(session, client.job_cancel, wanted[0], f"job {wanted[0]}")
+        return exits.REFUSED if job is None else _report(screen, job, exits.DONE)
     if words.most is not None:
         raise exits.UsageError("--most is for one job or one array: each of several has a cost of its own")
     outcomes = list[CancelOutcome]()
+    one_by_one = is_asked(session)
     try:
-        for part in _cancelled(session, wanted):
+        for part in _one_by_one(session, wanted) if one_by_one else _cancelled(session, wanted):
             outcomes += part
             _tell(screen, part)
     except (BourseError, KeyboardInterrupt):
         if outcomes:
-            screen.note(_rest(session, wanted[len(outcomes) :]))
+            screen.note(_rest(session, wanted[len(outcomes) :], 1 if one_by_one else MOST_AT_ONCE))
         raise
     finally:
         if screen.as_json and outcomes:
             screen.document(outcomes)
     return exits.DONE if all(outcome["cancelled"] for outcome in outcomes) else exits.REFUSED
+
+
+def _cancel_one(session: Session, cancel: Callable[..., T], number: int, name: str) -> T | None:
+    """Cancel a job or an array; return None where the person at the terminal would rather keep it."""
+    if not is_asked(session):
+        return cancel(number, most=session.words.most, key=session.key)
+    outcome = cancel_if_agreed(session, cancel, number, name)
+    if outcome is None:
+        session.screen.note(AS_IT_IS)
+    return outcome
+
+
+def _one_by_one(session: Session, wanted: Sequence[int]) -> Iterator[list[CancelOutcome]]:
+    """Cancel each job by a call of its own. A refusal that is not about this job alone ends all."""
+    for number in wanted:
+        try:
+            job = cancel_if_agreed(session, session.client.job_cancel, number, f"job {number}")
+            code, detail = ("", "") if job is not None else (COSTS_MORE, AS_IT_IS)
+        except (NotFound, Conflict) as refused:
+            code, detail = refused.code, refused.detail
+        yield [{"id": number, "cancelled": not code, "code": code, "detail": detail}]
 
 
 def _tell(screen: Screen, outcomes: Sequence[CancelOutcome]) -> None:
@@ -331,9 +357,9 @@ def _tell(screen: Screen, outcomes: Sequence[CancelOutcome]) -> None:
             screen.line(f"Job {outcome['id']} is cancelled.")
 
 
-def _rest(session: Session, rest: Sequence[int]) -> str:
-    """Return a sentence about the jobs from a part on that came to nothing."""
-    doubtful = rest[:MOST_AT_ONCE] if session.is_unanswered else ()
+def _rest(session: Session, rest: Sequence[int], at_once: int) -> str:
+    """Return a sentence about the jobs from a part on that came to nothing. A call has `at_once` of them."""
+    doubtful = rest[:at_once] if session.is_unanswered else ()
     others = rest[len(doubtful) :]
     sentences = [f"Of {several(len(doubtful), 'job')} from {doubtful[0]} on it is not known."] if doubtful else []
     sentences += [f"Not cancelled: {several(len(others), 'job')} from {others[0]} on."] if others else []

@@ -117,6 +117,7 @@ def _add_jobs(commands: Any) -> None:
     cancel = _add(words, "cancel", "jobs:cancel", "cancel one job or many, or an array")
     cancel.add_argument("job", type=_job_or_array, nargs="+", metavar="ID", help="of a job, or A-12 of an array")
     cancel.add_argument("--most", metavar="CREDITS", help="only if it costs no more of what is held")
+    cancel.add_argument("--yes", action="store_true", help="do not ask; else a terminal does where it costs something")
     _add_key(cancel)
     queue = _add(words, "queue", "jobs:queue", "let a job that the instant lane refused wait for the next interval")
     queue.add_argument("job", type=_job, metavar="ID")

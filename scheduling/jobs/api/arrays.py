@@ -101,7 +101,7 @@ class ArrayCancel(TenantView):
         most = self.read(Cancellation).get("most")
         outcome = array_cancel(array_id=array_id, by=self.access, at=timezone.now(), most=most)
         if isinstance(outcome, Refused):
-            return self.refused(outcome)
+            return submission_refused(self, outcome)
         return self.shown(ArrayShown, _sums(array_id))
 
 
