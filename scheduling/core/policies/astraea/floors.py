@@ -1,25 +1,26 @@
-"""The floors of jobs: what each would get if its owner were alone, given once and kept for good (G2, G3)."""
+"""The floors of jobs: what each would get if its owner were alone, given once and kept for good (G2, G3).
+
+Most jobs of an owner who asks for far more than it owns find its cells taken for as long as they are worth anything.
+What is taken is not given back while a plan is made, so what a job cannot have now it cannot have later either: such
+jobs are passed over, many at a time.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.awards import home_booking
-from scheduling.core.policies.astraea.candidates import Candidates, IntArray, candidates
+from scheduling.core.policies.astraea.candidates import Candidates, IntArray, Pair, candidates
 from scheduling.core.policies.astraea.home import HomeCalendar
-from scheduling.core.policies.astraea.minima import WindowMinimum
-from scheduling.core.policies.astraea.placing import Spot
+from scheduling.core.policies.astraea.home_search import FAR, FloorSearch
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
-from scheduling.core.types import BoolArray, FloatArray, Floor, Job, View
+from scheduling.core.types import Floor, Job, View
 
-STARTS_AT_ONCE = 64
-FAR = np.iinfo(np.int64).max
+AT_ONCE = 64  # jobs that are bounded together, on what those before them have left
 
 
 def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tuple[int, int]) -> list[Floor]:
@@ -28,21 +29,19 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
     They start in the coming window, [start, end), or later.
     """
     start, end = window
-    calendars = {job.tenant: HomeCalendar(view.cluster, job.tenant, start) for job in jobs}
+    by_tenant: defaultdict[int, list[Job]] = defaultdict(list)
+    for job in sorted(jobs, key=lambda job: (job.tenant, -job.priority, job.arrival, job.number)):
+        by_tenant[job.tenant].append(job)
+    calendars = {tenant: HomeCalendar(view.cluster, tenant, start) for tenant in by_tenant}
     for floor in view.floors.values():
         job = view.jobs[floor.job]
         if job.tenant in calendars:
             calendars[job.tenant].reserve(floor, job)
     floors: list[Floor] = []
-    before: Job | None = None
-    for job in sorted(jobs, key=lambda job: (job.tenant, -job.priority, job.arrival, job.number)):
-        calendar = calendars[job.tenant]
-        if before is not None and before.tenant == job.tenant:  # a tenant's last floor need not be entered
-            calendar.reserve(floors[-1], before)
-        ways = candidates(job, view.cluster, exact=settings.workers == "exact")
-        used = calendar.used(end - start) if settings.server_choice == "least_used" else None
-        floors.append(FloorSearch(calendar, job, ways, used).floor())
-        before = job
+    for tenant, calendar in calendars.items():
+        exact = settings.workers == "exact"
+        queue = [(job, candidates(job, view.cluster, exact=exact)) for job in by_tenant[tenant]]
+        floors += HomeQueue(calendar, queue).floors(settings, calendar, end - start)
     return floors
 
 
@@ -56,163 +55,76 @@ def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor
             round_.take_home(job, booking)
 
 
-class AtHome(NamedTuple):
-    """The candidates of one kind that ever fit at home, and their needs, (candidates,) each, with the bounds at home.
+class HomeQueue:
+    """Jobs that get their plans at home one after the other, and the least that each of them needs there.
 
-    A run longer than the calendar reaches into the time when all is free, so its duration is cut to the calendar's
-    length.
+    `emptiest` is a calendar of the owner's cells on which no more is taken than on those that are planned on. The needs
+    are in rows, (rows,): one for each kind of a job's ways, a pair of types and a placement, that ever fits.
     """
 
-    candidates: IntArray
-    workers: IntArray
-    least_ps: IntArray
-    durations: IntArray
-    levels: IntArray
-    free_workers: WindowMinimum
-    free_ps: WindowMinimum
+    def __init__(self, emptiest: HomeCalendar, jobs: Sequence[tuple[Job, Candidates]]) -> None:
+        self._jobs = jobs
+        self._places = {job.number: place for place, (job, _) in enumerate(jobs)}
+        self._kinds: list[tuple[Pair, bool]] = []
+        indices: dict[tuple[tuple[bytes, bytes], bool], int] = {}
+        rows: list[tuple[int, int, IntArray, IntArray, IntArray]] = []
+        for place, (_, ways) in enumerate(jobs):
+            for kind in ways.kinds:
+                fitting = emptiest.figures(kind.pair).fitting(kind)
+                if fitting:
+                    index = indices.setdefault((kind.pair.key, kind.central), len(self._kinds))
+                    if index == len(self._kinds):
+                        self._kinds.append((kind.pair, kind.central))
+                    rows.append((place, index, kind.workers[0], kind.duration[fitting - 1], kind.level[fitting - 1]))
+        self._rows: IntArray = np.array(rows, dtype=np.int64).reshape(-1, 5).T
 
+    def floors(
+        self, settings: Settings, calendar: HomeCalendar, window: int, order: Sequence[int] | None = None
+    ) -> Iterator[Floor]:
+        """Yield the floor of each job on what those before it leave: its best schedule of positive value, or the value
+        0. It is entered in the calendar before the next one is looked for. The coming window has `window` slots.
 
-class FloorSearch:
-    """The search for the best schedule of one job at home at no price (G2). Ends count from the calendar's origin.
+        `order` has the numbers of the jobs that get one; None for all of them, as they are.
+        """
+        places = range(len(self._jobs)) if order is None else [self._places[number] for number in order]
+        jobs, rows = [self._jobs[place] for place in places], self._in_order(places)
+        least_used = settings.server_choice == "least_used"
+        for begin in range(0, len(jobs), AT_ONCE):
+            some = jobs[begin : begin + AT_ONCE]
+            first, last = np.searchsorted(rows[0], (begin, begin + len(some)))
+            ends = self._earliest_ends(calendar, rows[:, first:last], begin, len(some))
+            for (job, ways), end in zip(some, ends, strict=True):
+                floor = Floor(job.number)
+                if end < FAR and job.value(calendar.origin + end - job.arrival) > 0:
+                    used = calendar.used(window) if least_used else None
+                    floor = FloorSearch(calendar, job, ways, used).floor()
+                yield floor
+                calendar.reserve(floor, job)
 
-    Value never rises with time, so the best end is the earliest that any candidate can reach. Among the schedules
-    that are worth as much, R17 decides: of one candidate it always takes the earliest start.
-    """
+    def _in_order(self, places: Sequence[int]) -> IntArray:
+        """Return the rows of the jobs at these places, in this order and numbered by it."""
+        turn = np.full(len(self._jobs), -1)
+        turn[np.asarray(places, dtype=np.int64)] = np.arange(len(places))
+        rows = np.vstack([turn[self._rows[0]], self._rows[1:]])[:, turn[self._rows[0]] >= 0]
+        return rows[:, rows[0].argsort(kind="stable")]
 
-    def __init__(self, calendar: HomeCalendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
-        self.calendar, self.job, self.ways, self.used = calendar, job, ways, used
-        self.kinds = self._kinds()
-        self.shortest = min((int(ways.duration[kind.candidates[-1]]) for kind in self.kinds), default=0)
-        self.tried: dict[tuple[int, int], Spot | None] = {}
-        self.blocks: list[tuple[IntArray, BoolArray]] = []  # those worked out so far
+    def _earliest_ends(self, calendar: HomeCalendar, rows: IntArray, first_job: int, jobs: int) -> list[int]:
+        """Return for each job a slot before which none of its schedules ends, counted from the calendar's origin; FAR
+        for a job that has none.
 
-    def floor(self) -> Floor:
-        """Return the job's floor: its schedule, or the value 0 if it has none of positive value."""
-        if not self.kinds:
-            return Floor(self.job.number)
-        starts = self._worthwhile(self.calendar.starts())
-        earliest = self._earliest_end(starts)
-        if earliest is None or (best := self._value(earliest)) <= 0:
-            return Floor(self.job.number)
-        return self._as_floor(*self._first_of_the_tied(starts, earliest, self._latest_end(earliest, best)))
-
-    def _value(self, end: int | IntArray) -> float:
-        return float(self.job.value(self.calendar.origin + end - self.job.arrival))
-
-    def _worthwhile(self, starts: IntArray) -> IntArray:
-        """Return the starts from which the fewest workers of a kind find room for its shortest run, and from which the
-        shortest run of all has a positive value."""
-        some = np.zeros(len(starts), dtype=bool)
-        for kind in self.kinds:
-            level, duration = kind.levels[-1:], kind.durations[-1:]
-            some |= kind.free_workers.rows(level, duration, starts)[0] >= kind.workers[0]
-        starts = starts[some]
-        if not len(starts):
-            return starts
-        ends = self.calendar.origin + starts + self.shortest - self.job.arrival
-        return starts[np.asarray(self.job.value(ends)) > 0]
-
-    def _earliest_end(self, starts: IntArray) -> int | None:
-        """Return the earliest end of any schedule that fits; None if none fits."""
-        earliest = FAR
-        for block, fits in self._blocks(starts):
-            if block[0] + self.shortest >= earliest:
-                break
-            ends = np.where(fits, self.ways.duration[:, None] + block, FAR)
-            earliest = min(earliest, self._earliest_of(ends, block, earliest))
-        return None if earliest == FAR else earliest
-
-    def _earliest_of(self, ends: IntArray, block: IntArray, best: int) -> int:
-        """Return the earliest of these ends (candidates, starts) that is the end of a schedule. If none before `best`
-        is, return an end not before `best`."""
-        flat = ends.ravel()
-        while True:
-            where = int(flat.argmin())
-            end = int(flat[where])
-            candidate, column = divmod(where, len(block))
-            if end >= best or self._try(candidate, int(block[column])) is not None:
-                return end
-            flat[where] = FAR
-
-    def _latest_end(self, earliest: int, best: float) -> int:
-        """Return the last end at which the job is still worth the best value, within the tolerance."""
-        enough, step = best - TIE * max(1.0, abs(best)), 1
-        longest = self.calendar.reach + int(self.ways.duration.max())
-        while earliest + step <= longest and self._value(earliest + step) >= enough:
-            step *= 2
-        low, high = earliest + step // 2, min(earliest + step, longest + 1)  # enough at low, not at high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._value(middle) >= enough else (low, middle)
-        return low
-
-    def _first_of_the_tied(self, starts: IntArray, earliest: int, latest: int) -> tuple[int, int, Spot]:
-        """Return (candidate, start, spot) of the first schedule that ends in [earliest, latest]: the earliest start,
-        then the first candidate."""
-        for block, fits in self._blocks(starts):
-            ends = self.ways.duration[:, None] + block
-            fits = fits & (ends >= earliest) & (ends <= latest)
-            for column in np.flatnonzero(fits.any(axis=0)):
-                for candidate in np.flatnonzero(fits[:, column]):
-                    spot = self._try(int(candidate), int(block[column]))
-                    if spot is not None:
-                        return int(candidate), int(block[column]), spot
-        raise AssertionError("the earliest end belongs to one of the tied")
-
-    def _blocks(self, starts: IntArray) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield some starts at a time, with (candidates, starts) whether the figures per slot leave room."""
-        for index, begin in enumerate(range(0, len(starts), STARTS_AT_ONCE)):
-            if index == len(self.blocks):
-                block = starts[begin : begin + STARTS_AT_ONCE]
-                self.blocks.append((block, self._fits(block)))
-            yield self.blocks[index]
-
-    def _fits(self, starts: IntArray) -> BoolArray:
-        fits = np.zeros((len(self.ways.duration), len(starts)), dtype=bool)
-        for kind in self.kinds:
-            workers = kind.free_workers.rows(kind.levels, kind.durations, starts) >= kind.workers[:, None]
-            if not workers.any():
-                continue
-            ps = kind.free_ps.rows(kind.levels, kind.durations, starts) >= kind.least_ps[:, None]
-            fits[kind.candidates] = workers & ps
-        return fits
-
-    def _kinds(self) -> list[AtHome]:
-        """Return the candidates that fit at home when it is emptiest, by pair of types and placement."""
-        slots = self.calendar.room.free.shape[1]
-        kinds = []
-        for kind in self.ways.kinds:
-            figures = self.calendar.figures(kind.pair)
-            free_workers = figures.beside if kind.central else figures.together
-            fitting = int(kind.workers.searchsorted(free_workers.most[0], "right"))
-            fitting = min(fitting, int(kind.least_ps.searchsorted(figures.most_ps.most[0], "right")))
-            if not fitting:
-                continue
-            durations, levels = kind.duration[:fitting], kind.level[:fitting]
-            if durations[0] > slots:
-                durations, levels = np.minimum(durations, slots), np.minimum(levels, slots.bit_length() - 1)
-            needs = kind.candidates[:fitting], kind.workers[:fitting], kind.least_ps[:fitting]
-            kinds.append(AtHome(*needs, durations, levels, free_workers, figures.most_ps))
-        return kinds
-
-    def _try(self, candidate: int, start: int) -> Spot | None:
-        """Return where the candidate fits at home from this start; None if nowhere."""
-        key = (candidate, start)
-        if key not in self.tried:
-            self.tried[key] = placing.place(self.ways, candidate, self.calendar.room, start, self.used)
-        return self.tried[key]
-
-    def _as_floor(self, candidate: int, start: int, spot: Spot) -> Floor:
-        ways = self.ways
-        pair, end = ways.pairs[ways.pair[candidate]], start + int(ways.duration[candidate])
-        free_workers, _ = self.calendar.room.of(pair).least(start, end)
-        rows = placing.rows(spot, int(ways.workers[candidate]), start, end, free_workers, self.used)
-        return Floor(
-            job=self.job.number,
-            value=self._value(end),
-            start=self.calendar.origin + start,
-            end=self.calendar.origin + end,
-            allocation=self.calendar.global_rows(rows),
-            worker_type=pair.worker_type,
-            ps_type=pair.ps_type,
-        )
+        A schedule of a kind takes the kind's fewest workers or more, and its shortest run or longer. So it begins where
+        they have room for so long, or later.
+        """
+        job, kind, workers, duration, level = rows
+        starts, ends = calendar.starts(), np.full(len(job), FAR)
+        for index in set(kind.tolist()):
+            pair, central = self._kinds[index]
+            mine = np.flatnonzero(kind == index)
+            free = calendar.figures(pair).workers(central)
+            room = free.rows(*calendar.cut(level[mine], duration[mine]), starts) >= workers[mine, None]
+            begin = room.argmax(axis=1)
+            has_any = room[np.arange(len(mine)), begin]
+            ends[mine[has_any]] = (starts[begin] + duration[mine])[has_any]
+        earliest = np.full(jobs, FAR)
+        np.minimum.at(earliest, job - first_job, ends)
+        return earliest.tolist()

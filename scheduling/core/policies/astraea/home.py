@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.policies.astraea.candidates import IntArray, Pair
-from scheduling.core.policies.astraea.minima import window_minima
+from scheduling.core.policies.astraea.candidates import IntArray, Pair, PairCandidates
+from scheduling.core.policies.astraea.minima import WindowMinima, WindowMinimum
 from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.types import Allocation, Cluster, FloatArray, Floor, Job
@@ -31,6 +31,7 @@ class HomeCalendar:
         self._cells = cells[:, self.servers]
         self._hosts = cluster.hosts_workers[self.servers], cluster.hosts_ps[self.servers]
         self._starts, self._ends = [0], {0}
+        self._starts_array: IntArray | None = None
         self._figures: dict[tuple[bytes, bytes], HomeFigures] = {}
         self.room = self._empty(64)
 
@@ -44,6 +45,7 @@ class HomeCalendar:
         if end not in self._ends:
             self._ends.add(end)
             insort(self._starts, end)
+            self._starts_array = None
         rows = [Allocation(self._local[row.server], begin, end, row.workers, row.ps) for row in floor.allocation]
         self.room.take(rows, job.worker_types[floor.worker_type].demand, job.ps_types[floor.ps_type].demand)
         for figures in self._figures.values():
@@ -63,7 +65,19 @@ class HomeCalendar:
 
     def starts(self) -> IntArray:
         """Return the slots to try as a start: the earliest that fits is the origin or the end of a reservation."""
-        return np.array(self._starts, dtype=np.int64)
+        if self._starts_array is None:
+            self._starts_array = np.array(self._starts, dtype=np.int64)
+        return self._starts_array
+
+    @property
+    def slots(self) -> int:
+        """Return the calendar's length. The last slot is free, and so are all after it."""
+        return self.room.free.shape[1]
+
+    def cut(self, levels: IntArray, durations: IntArray) -> tuple[IntArray, IntArray]:
+        """Return durations, and their levels, cut to the calendar's length. A longer run reaches into the time when all
+        is free."""
+        return np.minimum(levels, self.slots.bit_length() - 1), np.minimum(durations, self.slots)
 
     def figures(self, pair: Pair) -> HomeFigures:
         """Return the window minima of the figures per slot, for one pair of types."""
@@ -106,11 +120,19 @@ class HomeFigures:
 
     def __init__(self, space: PairRoom) -> None:
         self.space = space
-        figures = np.stack([space.beside, space.together, space.most_ps])
-        self.beside, self.together, self.most_ps = window_minima(figures, figures[:, -1])
+        self._minima = WindowMinima(space.figures, space.figures[:, -1])
+        self.beside, self.together, self.most_ps = self._minima.each
+
+    def workers(self, central: bool) -> WindowMinimum:
+        """Return the most workers of gangs on one server, or of those on several."""
+        return self.beside if central else self.together
+
+    def fitting(self, kind: PairCandidates) -> int:
+        """Return how many candidates of a kind ever fit. They are the first ones: workers and parameter servers rise
+        from each to the next."""
+        by_workers = kind.workers.searchsorted(self.workers(kind.central).most[0], "right")
+        return int(min(by_workers, kind.least_ps.searchsorted(self.most_ps.most[0], "right")))
 
     def update(self, begin: int, end: int) -> None:
         """Update the minima after units were taken in the slots [begin, end)."""
-        self.beside.update(self.space.beside, begin, end)
-        self.together.update(self.space.together, begin, end)
-        self.most_ps.update(self.space.most_ps, begin, end)
+        self._minima.update(self.space.figures, begin, end)

@@ -21,14 +21,6 @@ class WindowMinimum:
         self.table, self.slots = table, table.shape[1] // 2
         self.most = most  # (levels,) bounds of the minima over windows of 2 ** level slots or more
 
-    def update(self, values: IntArray, begin: int, end: int) -> None:
-        """Update the table after the values in [begin, end) have fallen. `most` stays as it was, as an upper bound."""
-        self.table[0, begin:end] = np.minimum(values[begin:end], MOST)
-        for level in range(1, len(self.table)):
-            half, last = 1 << (level - 1), self.table[level - 1]
-            first = max(begin - 2 * half + 1, 0)
-            np.minimum(last[first:end], last[first + half : end + half], out=self.table[level, first:end])
-
     def rows(self, levels: IntArray, durations: IntArray, starts: IntArray) -> IntArray:
         """Return (candidates, starts) minima over [start, start + duration); a level is the logarithm of a duration,
         rounded down.
@@ -40,15 +32,24 @@ class WindowMinimum:
         return np.minimum(flat.take(base), flat.take(base + (durations - (1 << levels))[:, None]))
 
 
-def window_minima(values: IntArray, beyond: IntArray) -> list[WindowMinimum]:
-    """Return the window minima of each of several sequences: `values` (sequences, slots), `beyond` (sequences,)."""
-    sequences, slots = values.shape
-    tables = np.empty((sequences, max(slots.bit_length(), 1), 2 * slots + 1), dtype=np.int32)
-    tables[:] = np.minimum(beyond, MOST)[:, None, None]
-    if (values != beyond[:, None]).any():  # else the tables are right as they are: nothing is reserved yet
-        tables[:, 0, :slots] = np.minimum(values, MOST)
+class WindowMinima:
+    """The window minima of several sequences: `values` (sequences, slots), `beyond` (sequences,)."""
+
+    def __init__(self, values: IntArray, beyond: IntArray) -> None:
+        sequences, slots = values.shape
+        tables = np.empty((sequences, max(slots.bit_length(), 1), 2 * slots + 1), dtype=np.int32)
+        tables[:] = np.minimum(beyond, MOST)[:, None, None]
+        self._tables = tables
+        if (values != beyond[:, None]).any():  # else the tables are right as they are: nothing is reserved yet
+            self.update(values, 0, slots)
+        most = tables[:, :, : slots + 1].max(axis=2)
+        self.each = [WindowMinimum(*one) for one in zip(tables, most, strict=True)]
+
+    def update(self, values: IntArray, begin: int, end: int) -> None:
+        """Update the tables after the values in [begin, end) have fallen. `most` stays as it was, as an upper bound."""
+        tables = self._tables
+        tables[:, 0, begin:end] = np.minimum(values[:, begin:end], MOST)
         for level in range(1, tables.shape[1]):
             half, last = 1 << (level - 1), tables[:, level - 1]
-            np.minimum(last[:, :slots], last[:, half : slots + half], out=tables[:, level, :slots])
-    most = tables[:, :, : slots + 1].max(axis=2)
-    return [WindowMinimum(*each) for each in zip(tables, most, strict=True)]
+            first = max(begin - 2 * half + 1, 0)
+            np.minimum(last[:, first:end], last[:, first + half : end + half], out=tables[:, level, first:end])

@@ -17,8 +17,9 @@ import numpy as np
 
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
 from scheduling.core.policies.astraea.clock import Span
-from scheduling.core.policies.astraea.floors import FloorSearch
+from scheduling.core.policies.astraea.floors import HomeQueue
 from scheduling.core.policies.astraea.home import HomeCalendar
+from scheduling.core.policies.astraea.home_search import FloorSearch
 from scheduling.core.policies.astraea.pieces import Rest, kept_at_home, standing
 from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
@@ -150,19 +151,22 @@ class _World:
         waiting = [waiting_from(self.settings, self.view.cluster, job, self.start) for job in jobs]
         floors = {each.job.number: Floor(each.job.number) for each in waiting if each.best <= LEAST_VALUE}  # K1
         waiting = [each for each in waiting if each.best > LEAST_VALUE]
+        self._queue = HomeQueue(self._empty, [(each.job, each.ways) for each in waiting])
         drafts = self._better_of_two(waiting)
         for each in waiting:
             number = each.job.number
-            draft = drafts.get(number, Floor(number))
-            started = number in drafts and draft.start < self.end  # K3
-            dropped = number not in drafts and not self._ever_fits(each)
-            floors[number] = replace(draft, draft=not (started or dropped))
+            if number not in drafts:
+                floors[number] = Floor(number, draft=self._ever_fits(each))
+            elif drafts[number].start < self.end:  # K3
+                floors[number] = replace(drafts[number], draft=False)
+            else:
+                floors[number] = drafts[number]
         return floors
 
     def _ever_fits(self, each: Waiting) -> bool:
         """Return whether the job would have a schedule of positive value if all of its owner's cells were free. If not,
         it never has one, as value never rises. Such a job is dropped at once, so that it keeps no rent open."""
-        return FloorSearch(self._empty, each.job, each.ways, None).floor().value > 0
+        return FloorSearch(self._empty, each.job, each.ways, None).finds_any()
 
     @cached_property
     def _empty(self) -> HomeCalendar:
@@ -202,12 +206,6 @@ class _World:
     def _planned(self, waiting: Sequence[Waiting], calendar: HomeCalendar) -> Drafts:
         """Plan the jobs one after the other: each gets its best schedule of positive value on what those before it
         leave."""
-        drafts: Drafts = {}
-        least_used = self.settings.server_choice == "least_used"
-        for each in waiting:
-            used = calendar.used(self.first_end - self.start) if least_used else None
-            floor = FloorSearch(calendar, each.job, each.ways, used).floor()
-            if floor.value > 0:
-                drafts[each.job.number] = replace(floor, draft=True)
-                calendar.reserve(floor, each.job)
-        return drafts
+        order = [each.job.number for each in waiting]
+        floors = self._queue.floors(self.settings, calendar, self.first_end - self.start, order)
+        return {floor.job: replace(floor, draft=True) for floor in floors if floor.value > 0}

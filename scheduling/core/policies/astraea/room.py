@@ -41,19 +41,31 @@ class PairRoom:
         slots = free.shape[1]
         self.workers: Units = _whole(free, pair.worker.demand, hosts_workers).astype(np.int16)  # (slots, servers)
         self.ps: Units = _whole(free, pair.ps.demand, hosts_ps).astype(np.int16)
-        self.beside: IntArray = np.zeros(slots, dtype=np.int64)
-        self.together: IntArray = np.zeros(slots, dtype=np.int64)
-        self.most_ps: IntArray = np.zeros(slots, dtype=np.int64)
+        self.figures: IntArray = np.zeros((3, slots), dtype=np.int64)
         self._doubled: tuple[list[Units], list[Units]] = ([self.workers], [self.ps])
         self._windows: dict[int, Windows] = {}
         self._version = 0
         self._measure(slice(0, slots))
 
+    @property
+    def beside(self) -> IntArray:
+        """(slots,) the most workers on one server that has room for a parameter server as well."""
+        return self.figures[0]
+
+    @property
+    def together(self) -> IntArray:
+        """(slots,) the workers on all servers."""
+        return self.figures[1]
+
+    @property
+    def most_ps(self) -> IntArray:
+        """(slots,) the most parameter servers on one server."""
+        return self.figures[2]
+
     def copy(self) -> PairRoom:
         """Return a copy in which other units may be taken. It shares what was measured so far, which is only read."""
         other = copy(self)
-        for name in ("workers", "ps", "beside", "together", "most_ps"):
-            setattr(other, name, getattr(self, name).copy())
+        other.workers, other.ps, other.figures = self.workers.copy(), self.ps.copy(), self.figures.copy()
         other._doubled = (list(self._doubled[0]), list(self._doubled[1]))
         other._windows = dict(self._windows)
         return other

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.policies.astraea.candidates import IntArray, Pair
-from scheduling.core.policies.astraea.minima import MOST, window_minima
+from scheduling.core.policies.astraea.minima import MOST, WindowMinima
 from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.types import BoolArray, FloatArray, UnitType
 
@@ -22,8 +22,8 @@ class PairLimits:
 
     def __init__(self, space: PairRoom, in_all: IntArray) -> None:
         self.space, self.ps_in_all = space, in_all[2]
-        figures = np.minimum(np.stack([space.beside, space.together, space.most_ps]), in_all)
-        self.beside, self.together, self.ps = window_minima(figures, np.full(3, NOTHING))
+        figures = np.minimum(space.figures, in_all)
+        self.beside, self.together, self.ps = WindowMinima(figures, np.full(3, NOTHING)).each
         self._stretches: IntArray | None = None
         self._most: IntArray | None = None
 
