@@ -14,7 +14,7 @@ from tests.core.oasis_worlds import World, make_instant_job, make_policy
 
 def online(world: World, jobs: Sequence[Job]) -> float:
     """What OASiS gains in value on the same jobs as they arrive."""
-    taken, total = Occupancy(world.cluster), 0.0
+    occupancy, total = Occupancy(world.cluster), 0.0
     for job in sorted(jobs, key=lambda job: (job.arrival, job.number)):
         view = View(
             slot=job.first_slot,
@@ -22,10 +22,10 @@ def online(world: World, jobs: Sequence[Job]) -> float:
             cluster=world.cluster,
             waiting=(job,),
             remaining=np.array([job.work]),
-            occupied=taken.window(job.first_slot),
+            occupied=occupancy.window(job.first_slot),
         )
         for booking in world.policy.decide(view).bookings:
-            taken.place(job, booking)
+            occupancy.place(job, booking)
             total += booking.value
     return total
 
@@ -33,7 +33,7 @@ def online(world: World, jobs: Sequence[Job]) -> float:
 def small_sequence(seed: int, *, jobs: int = 10, slots: int = 10) -> tuple[World, list[Job]]:
     """Ten jobs in ten slots on two worker servers and one for parameter servers; bounds from typical values."""
     dice = np.random.default_rng([41, seed])
-    made = [
+    sequence = [
         make_instant_job(
             number,
             arrival=float(dice.integers(0, slots - 2)),
@@ -48,4 +48,4 @@ def small_sequence(seed: int, *, jobs: int = 10, slots: int = 10) -> tuple[World
         for number in range(jobs)
     ]
     policy = make_policy(floors=(1.0, 0.2), ceilings=({"r0": 40.0}, {"r0": 20.0}))
-    return World([[6.0], [6.0]], [[5.0]], slots, policy), made
+    return World([[6.0], [6.0]], [[5.0]], slots, policy), sequence

@@ -14,7 +14,7 @@ from tests.core.pdors_worlds import World, make_policy, make_sample_job
 
 def online(world: World, jobs: Sequence[Job]) -> float:
     """What PD-ORS gains in value on the same jobs as they arrive."""
-    taken, total = Occupancy(world.cluster), 0.0
+    occupancy, total = Occupancy(world.cluster), 0.0
     for job in sorted(jobs, key=lambda job: (job.arrival, job.number)):
         view = View(
             slot=job.first_slot,
@@ -22,10 +22,10 @@ def online(world: World, jobs: Sequence[Job]) -> float:
             cluster=world.cluster,
             waiting=(job,),
             remaining=np.array([job.work]),
-            occupied=taken.window(job.first_slot),
+            occupied=occupancy.window(job.first_slot),
         )
         for booking in world.policy.decide(view).bookings:
-            taken.place(job, booking)
+            occupancy.place(job, booking)
             total += booking.value
     return total
 
@@ -33,7 +33,7 @@ def online(world: World, jobs: Sequence[Job]) -> float:
 def small_sequence(seed: int, *, jobs: int = 6, slots: int = 5) -> tuple[World, list[Job]]:
     """Six jobs in five slots on two servers with two resources; bounds from typical values."""
     dice = np.random.default_rng([43, seed])
-    made = [
+    sequence = [
         make_sample_job(
             number,
             arrival=float(dice.integers(0, slots - 1)),
@@ -51,4 +51,4 @@ def small_sequence(seed: int, *, jobs: int = 6, slots: int = 5) -> tuple[World, 
         for number in range(jobs)
     ]
     policy = make_policy(floor=0.5, ceiling={"r0": 40.0, "r1": 40.0})
-    return World([[6.0, 9.0], [6.0, 9.0]], slots, policy), made
+    return World([[6.0, 9.0], [6.0, 9.0]], slots, policy), sequence

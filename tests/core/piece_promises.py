@@ -196,17 +196,17 @@ def whole_tenant(run: Run, tenant: int, world: Alone) -> Iterator[str]:
 
 def over_capacity(scenario: Scenario, run: Run) -> Iterator[str]:
     """On every server in every slot; and home awards on the owner's own cells."""
-    taken: dict[tuple[int, int, int], float] = defaultdict(float)
+    amounts: dict[tuple[int, int, int], float] = defaultdict(float)
     own: dict[tuple[int, int, int, int], float] = defaultdict(float)
     for each in scenario.preload:
-        taken[each.resource, each.slot, each.server] += each.amount
+        amounts[each.resource, each.slot, each.server] += each.amount
     for state in run.states:
         for booking in state.bookings:
             for r, t, s, amount in occupied_by(state.job, booking):
-                taken[r, t, s] += amount
+                amounts[r, t, s] += amount
                 if booking.phase == OWN:
                     own[r, state.job.tenant, t, s] += amount
-    for (r, t, s), amount in taken.items():
+    for (r, t, s), amount in amounts.items():
         if amount > scenario.cluster.capacity[r, s] + NOTHING:
             yield f"{amount} of resource {r} on server {s} in slot {t}"
     cells = scenario.cluster.cells

@@ -38,7 +38,7 @@ def field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
-def kept(view: View) -> View:
+def snapshot(view: View) -> View:
     """The view as it is now; what a simulation hands out goes on changing with the run."""
     now = {"occupied": view.occupied.copy(), "spent": view.spent.copy(), "remaining": view.remaining.copy()}
     maps = {name: dict(getattr(view, name)) for name in ("floors", "jobs", "memory", "paid", "worths")}

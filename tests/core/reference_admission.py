@@ -166,9 +166,9 @@ def cheapest(slots: range, most: int, options: Iterator[list[tuple[int, float]]]
     row = [0.0] + [math.inf] * most
     for slot, choices in zip(slots, options, strict=True):
         before = list(row)
-        for left in range(1, most + 1):
+        for rest in range(1, most + 1):
             for done, cost in choices:
-                row[left] = min(row[left], cost + before[max(0, left - done)])
+                row[rest] = min(row[rest], cost + before[max(0, rest - done)])
         if row[most] < math.inf:
             yield slot + 1, row[most]
 
@@ -278,14 +278,14 @@ def greedily(desk: Desk, job: Job, slot: int, workers: int, ps: int) -> float:
         total = 0.0
         for kind in order:
             price = {server: desk.cost(units[kind], kind, slot, server, tenant=job.tenant) for server in desk.servers}
-            left, demand = counts[kind], [float(amount) for amount in units[kind].demand]
+            rest, demand = counts[kind], [float(amount) for amount in units[kind].demand]
             for server in sorted(price, key=lambda s: (price[s], s not in held, s if kind == WORKER else -s)):
-                while left and all(free[server, r] + NOTHING >= demand[r] for r in desk.resources):
+                while rest and all(free[server, r] + NOTHING >= demand[r] for r in desk.resources):
                     for r in desk.resources:
                         free[server, r] -= demand[r]
                     held.add(server)
-                    total, left = total + price[server], left - 1
-            if left:
+                    total, rest = total + price[server], rest - 1
+            if rest:
                 total = math.inf
         best = min(best, total)
     return best

@@ -52,12 +52,12 @@ class ReferenceAstraea:
     name = "reference"
 
     def __init__(self, settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> None:
-        given = {key: value for key, value in settings.items() if key not in ("name", "mode")}
+        overrides = {key: value for key, value in settings.items() if key not in ("name", "mode")}
         preset = PAPER if settings.get("mode") == "paper" else GUARANTEE
-        self.settings: dict[str, Any] = {**preset, **given}
-        self.theta = by_resource(given.get("theta"), cluster, usual_theta(cluster, jobs, self.settings["workers"]))
+        self.settings: dict[str, Any] = {**preset, **overrides}
+        self.theta = by_resource(overrides.get("theta"), cluster, usual_theta(cluster, jobs, self.settings["workers"]))
         floor = usual_price_floor(cluster, jobs, self.settings["workers"]) if preset is GUARANTEE else 0.0
-        self.price_floor = by_resource(given.get("price_floor"), cluster, floor)
+        self.price_floor = by_resource(overrides.get("price_floor"), cluster, floor)
         self.search = Search(cluster, self.settings["workers"])
 
     def decide(self, view: View) -> Plan:
@@ -68,8 +68,8 @@ class ReferenceAstraea:
         market = Market(self, view, collected)
         for start, end in windows:
             market.round(start, end)
-        made = (market.bookings, market.refusals, market.new_floors, market.windows)
-        return Plan(*made, memory=memory)
+        answers = (market.bookings, market.refusals, market.new_floors, market.windows)
+        return Plan(*answers, memory=memory)
 
 
 class Market:
@@ -165,23 +165,23 @@ class Market:
         )
 
     def floor_plan(self, job: Job) -> Floor:
-        taken: dict[tuple[int, int, int], float] = defaultdict(float)
+        reserved: dict[tuple[int, int, int], float] = defaultdict(float)
         first, size = self.first_window()
         last = first
         for number, floor in self.floors.items():
             if self.view.jobs[number].tenant == job.tenant:
                 last = max(last, floor.end)
                 for r, t, s, amount in occupied_by(self.view.jobs[number], floor):
-                    taken[r, t, s] += amount
+                    reserved[r, t, s] += amount
         cells = self.cluster.cells
         assert cells is not None
         crowding = {
-            s: sum(taken[r, t, s] for r in self.resources for t in range(first, first + size)) for s in self.servers
+            s: sum(reserved[r, t, s] for r in self.resources for t in range(first, first + size)) for s in self.servers
         }
         offer = self.alone_offer(
             job,
             range(first, last + 1),
-            lambda r, t, s: float(cells[r, job.tenant, s]) - taken[r, t, s],
+            lambda r, t, s: float(cells[r, job.tenant, s]) - reserved[r, t, s],
             value_from=job.arrival,
             crowding=crowding.__getitem__ if self.settings["server_choice"] == "least_used" else lambda s: 0.0,
             servers=own_servers(cells, job.tenant),
@@ -331,8 +331,8 @@ class Market:
         best = self.search.best(job, offer)
         if best is None or best.surplus <= 0:
             return
-        kept = self.kept_otherwise(job)
-        if kept is not None and best.surplus <= kept + 1e-9 * max(1.0, kept):
+        least = self.kept_otherwise(job)
+        if least is not None and best.surplus <= least + 1e-9 * max(1.0, least):
             return
         self.sell(job, best, price, sellers)
 
@@ -359,18 +359,18 @@ class Market:
         """R14 or G6, and the floor price; posted before the job's own use."""
         if self.settings["price_counts"] == "cluster":
             return self.price_floor[r] + scarcity(self.theta[r], self.allocated(r, t), self.total(r))
-        others = sum(self.taken(r, t, s) for s in self.servers) - self.crossing[r, t]
+        others = sum(self.booked_before(r, t, s) for s in self.servers) - self.crossing[r, t]
         return self.price_floor[r] + scarcity(self.theta[r], others + self.sold[r, t], self.pool[r, t])
 
     def sellers(self, r: int, t: int, price: float) -> list[int]:
         """Owners whose idle units are for sale at this price."""
         if not self.settings["floor"]:
             return list(self.owners)
-        found = [self.operator]
+        sellers = [self.operator]
         for u, tenant in enumerate(self.cluster.tenants):
             if tenant.lend == "lend" and price >= float(tenant.reserve_price[r]) - 1e-12:
-                found.append(u)
-        return found
+                sellers.append(u)
+        return sellers
 
     def part(self, owner: int, r: int, t: int, sellers: Mapping[tuple[int, int], list[int]]) -> float:
         """R21: an owner's part of what is paid for one resource in one slot."""
@@ -436,7 +436,7 @@ class Market:
 
     # -- who uses what -------------------------------------------------------------------------------------------
 
-    def taken(self, r: int, t: int, s: int) -> float:
+    def booked_before(self, r: int, t: int, s: int) -> float:
         """Occupied before this boundary's decisions."""
         slot, tail = t - self.view.slot, self.view.tail
         if slot < self.view.occupied.shape[1]:
@@ -444,10 +444,10 @@ class Market:
         return 0.0 if tail is None else float(tail[r, s])
 
     def free(self, r: int, t: int, s: int) -> float:
-        return float(self.cluster.capacity[r, s]) - self.taken(r, t, s) - self.added[r, t, s]
+        return float(self.cluster.capacity[r, s]) - self.booked_before(r, t, s) - self.added[r, t, s]
 
     def allocated(self, r: int, t: int) -> float:
-        return sum(self.taken(r, t, s) + self.added[r, t, s] for s in self.servers)
+        return sum(self.booked_before(r, t, s) + self.added[r, t, s] for s in self.servers)
 
     def used(self, tenant: int, r: int, t: int) -> float:
         """Units of the tenant's own that its own jobs use: phase one of this round, and runs that cross into it."""
@@ -460,7 +460,7 @@ class Market:
         if self.settings["server_choice"] != "least_used":
             return 0.0
         slots = range(self.start, self.end)
-        return sum(self.taken(r, t, s) + self.added[r, t, s] for r in self.resources for t in slots)
+        return sum(self.booked_before(r, t, s) + self.added[r, t, s] for r in self.resources for t in slots)
 
     def place(self, job: Job, booking: Booking, sign: int) -> None:
         for r, t, s, amount in occupied_by(job, booking):

@@ -19,7 +19,7 @@ class Calendar:
     """Free amounts by (slot, server, resource)."""
 
     scenario: Scenario
-    taken: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    amounts: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for row in self.scenario.preload:
@@ -27,12 +27,12 @@ class Calendar:
 
     def add(self, slot: int, server: int, resource: int, amount: float) -> None:
         key = (slot, server, resource)
-        self.taken[key] = self.taken.get(key, 0.0) + amount
+        self.amounts[key] = self.amounts.get(key, 0.0) + amount
 
     def fits(self, unit: UnitType, server: int, start: int, end: int) -> bool:
         capacity = self.scenario.cluster.capacity
         return all(
-            self.taken.get((slot, server, resource), 0.0) + amount <= capacity[resource, server] + 1e-9
+            self.amounts.get((slot, server, resource), 0.0) + amount <= capacity[resource, server] + 1e-9
             for slot in range(start, end)
             for resource, amount in enumerate(unit.demand)
             if amount > 0
@@ -99,7 +99,7 @@ def gang_in(
     return workers, servers
 
 
-def fifo(scenario: Scenario, asked: int) -> dict[int, tuple[int, int, list[int], list[int]] | str]:
+def fifo(scenario: Scenario, usual: int) -> dict[int, tuple[int, int, list[int], list[int]] | str]:
     """By job: (start, end, servers of workers, servers of parameter servers), or "rejected"; others wait."""
     calendar, cluster = Calendar(scenario), scenario.cluster
     queue = sorted(scenario.jobs, key=lambda job: (job.arrival, job.number))
@@ -108,7 +108,7 @@ def fifo(scenario: Scenario, asked: int) -> dict[int, tuple[int, int, list[int],
     for slot in range(scenario.slots):
         while queue and queue[0].arrival <= slot:
             job = queue[0]
-            size = max(job.min_workers, min(asked, job.max_workers))
+            size = max(job.min_workers, min(usual, job.max_workers))
             waits = False
             placed = None
             while size >= job.min_workers and placed is None and not waits:

@@ -15,19 +15,19 @@ Gang = tuple[int, tuple[int, int]]  # workers, types
 def units_on(calendar: Calendar, job: Job, gang: Gang, slot: int, order: list[list[int]]) -> list[int] | None:
     """Take the gang on the servers of each kind in order, or nothing; the servers of all its units."""
     cluster = calendar.scenario.cluster
-    taken = []
+    spots = []
     for kind, count in enumerate((gang[0], 1)):
         unit = (job.worker_types, job.ps_types)[kind][gang[1][kind]]
         hosts = (cluster.hosts_workers, cluster.hosts_ps)[kind]
         for _ in range(count):
             spot = next((s for s in order[kind] if hosts[s] and calendar.fits(unit, s, slot, slot + 1)), None)
             if spot is None:
-                for old, server in taken:
+                for old, server in spots:
                     calendar.take(old, server, slot, slot + 1, -1)
                 return None
             calendar.take(unit, spot, slot, slot + 1)
-            taken.append((unit, spot))
-    return [server for _, server in taken]
+            spots.append((unit, spot))
+    return [server for _, server in spots]
 
 
 def place(calendar: Calendar, job: Job, gang: Gang, slot: int) -> list[int] | None:
@@ -53,8 +53,8 @@ def dealt_round(calendar: Calendar, job: Job, gang: Gang, slot: int) -> list[int
     return workers + servers
 
 
-def gang_of(scenario: Scenario, job: Job, asked: int) -> Gang | None:
-    size = max(job.min_workers, min(asked, job.max_workers))
+def gang_of(scenario: Scenario, job: Job, workers: int) -> Gang | None:
+    size = max(job.min_workers, min(workers, job.max_workers))
     while size >= job.min_workers:
         for pair in pairs(job):
             bare = Calendar(Scenario(scenario.cluster, (), scenario.slots, {}))
@@ -72,37 +72,39 @@ def rate(scenario: Scenario, job: Job, gang: Gang, servers: list[int]) -> float:
     return gang[0] * scenario.cluster.slot_seconds / seconds
 
 
-def entitled(asked: dict[int, int], tickets: dict[int, Fraction], total: Fraction) -> dict[int, Fraction]:
+def entitled(requests: dict[int, int], tickets: dict[int, Fraction], total: Fraction) -> dict[int, Fraction]:
     """Raise all who want more by the same level until one has what it asked for, again and again."""
-    shares = dict.fromkeys(asked, Fraction(0))
+    shares = dict.fromkeys(requests, Fraction(0))
     for having in (True, False):
-        group = [u for u in asked if (tickets[u] > 0) == having]
+        group = [u for u in requests if (tickets[u] > 0) == having]
         while True:
-            want = [u for u in group if shares[u] < asked[u]]
-            left = total - sum(shares.values())
-            if not want or left <= 0:
+            want = [u for u in group if shares[u] < requests[u]]
+            rest = total - sum(shares.values())
+            if not want or rest <= 0:
                 break
             weight = {u: tickets[u] if having else Fraction(1) for u in want}
-            step = min([(asked[u] - shares[u]) / weight[u] for u in want] + [left / sum(weight.values(), Fraction(0))])
+            step = min(
+                [(requests[u] - shares[u]) / weight[u] for u in want] + [rest / sum(weight.values(), Fraction(0))]
+            )
             for u in want:
                 shares[u] += step * weight[u]
     return shares
 
 
-def run(scenario: Scenario, asked: int, within: str) -> dict[int, Rows]:
+def run(scenario: Scenario, workers: int, within: str) -> dict[int, Rows]:
     """By job: when it ran, with how many workers, on which servers."""
     cluster, calendar = scenario.cluster, Calendar(scenario)
-    gangs = {job.number: gang_of(scenario, job, asked) for job in scenario.jobs}
-    left = {job.number: float(job.work) for job in scenario.jobs}
+    gangs = {job.number: gang_of(scenario, job, workers) for job in scenario.jobs}
+    rest = {job.number: float(job.work) for job in scenario.jobs}
     served = {job.number: 0 for job in scenario.jobs}
     ran: dict[int, Rows] = {job.number: [] for job in scenario.jobs}
     passes: dict[int, Fraction] = {}
     for slot in range(scenario.slots):
         waiting = sorted(
-            (job for job in scenario.jobs if job.arrival <= slot and left[job.number] > 0 and gangs[job.number]),
+            (job for job in scenario.jobs if job.arrival <= slot and rest[job.number] > 0 and gangs[job.number]),
             key=lambda job: (job.arrival, job.number),
         )
-        if not any(job.arrival <= slot and left[job.number] > 0 for job in scenario.jobs):
+        if not any(job.arrival <= slot and rest[job.number] > 0 for job in scenario.jobs):
             continue
         queues = {u: [job for job in waiting if job.tenant == u] for u in sorted({job.tenant for job in waiting})}
         named = {
@@ -128,7 +130,7 @@ def run(scenario: Scenario, asked: int, within: str) -> dict[int, Rows]:
                 Fraction(gangs[job.number][0]) * Fraction(float(job.worker_types[gangs[job.number][1][0]].demand[r]))
                 for job in waiting
             )
-            busy = sum(calendar.taken.get((slot, s, r), 0.0) for s in range(len(cluster.servers)))
+            busy = sum(calendar.amounts.get((slot, s, r), 0.0) for s in range(len(cluster.servers)))
             if need > 0:
                 part = min(part, Fraction(float(cluster.capacity[r].sum() - busy)) / need)
         shares = entitled(wanted, tickets, part * sum(wanted.values()))
@@ -150,7 +152,7 @@ def run(scenario: Scenario, asked: int, within: str) -> dict[int, Rows]:
             owed[u] += size
             served[job.number] += size
             done = rate(scenario, job, gangs[job.number], servers)
-            left[job.number] = left[job.number] - done if done < left[job.number] - 1e-9 * job.work else 0.0
+            rest[job.number] = rest[job.number] - done if done < rest[job.number] - 1e-9 * job.work else 0.0
             ran[job.number].append((slot, size, sorted(set(servers))))
         for having in (True, False):
             group = [u for u in owed if (tickets[u] > 0) == having]

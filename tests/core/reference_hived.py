@@ -46,28 +46,28 @@ def fit(scenario: Scenario, job: Job, gang: Gang, free: Amounts) -> Placed | Non
         placed[s] = [min(missing, open_[s]), 0]
         missing -= placed[s][0]
         open_[s] = 0
-    left = dict(free)
+    room = dict(free)
     for s, (workers, _) in placed.items():
         for r, amount in enumerate(worker):
-            left[s, r] -= workers * amount
+            room[s, r] -= workers * amount
     for s in [*sorted(placed), *(s for s in servers if s not in placed)]:
-        taken = min(ps, count(left, server_demand, s)) if cluster.hosts_ps[s] else 0
-        if taken:
-            placed.setdefault(s, [0, 0])[1] += taken
-            ps -= taken
+        count_here = min(ps, count(room, server_demand, s)) if cluster.hosts_ps[s] else 0
+        if count_here:
+            placed.setdefault(s, [0, 0])[1] += count_here
+            ps -= count_here
     return [(s, *placed[s]) for s in sorted(placed)] if ps == 0 else None
 
 
-def sizes(job: Job, asked: int) -> list[Gang]:
-    found = []
-    size = max(job.min_workers, min(asked, job.max_workers))
+def sizes(job: Job, usual: int) -> list[Gang]:
+    gangs = []
+    size = max(job.min_workers, min(usual, job.max_workers))
     while size >= job.min_workers:
         for w, p in pairs(job):
             ps = need(size, job.worker_types[w], job.ps_types[p])
             if job.max_ps is None or ps <= job.max_ps:
-                found.append((size, ps, (w, p)))
+                gangs.append((size, ps, (w, p)))
         size = max(size // 2, job.min_workers) if size > job.min_workers else 0
-    return found
+    return gangs
 
 
 def rate(scenario: Scenario, job: Job, gang: Gang, placed: Placed) -> float:
@@ -77,15 +77,15 @@ def rate(scenario: Scenario, job: Job, gang: Gang, placed: Placed) -> float:
 
 
 def minus(free: Amounts, job: Job, gang: Gang, placed: Placed) -> Amounts:
-    left = dict(free)
+    room = dict(free)
     worker, ps = job.worker_types[gang[2][0]].demand, job.ps_types[gang[2][1]].demand
     for s, workers, servers in placed:
         for r in range(len(worker)):
-            left[s, r] -= workers * worker[r] + servers * ps[r]
-    return left
+            room[s, r] -= workers * worker[r] + servers * ps[r]
+    return room
 
 
-def run(scenario: Scenario, asked: int, *, opportunistic: bool) -> dict[int, list[Row]]:
+def run(scenario: Scenario, usual: int, *, opportunistic: bool) -> dict[int, list[Row]]:
     """By job: (start, end, phase, places) of each of its bookings."""
     cluster = scenario.cluster
     cells = deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
@@ -93,7 +93,7 @@ def run(scenario: Scenario, asked: int, *, opportunistic: bool) -> dict[int, lis
     whole = {(s, r): float(cluster.capacity[r, s]) for s, r in keys}
     home = [{(s, r): float(cells[r, u, s]) for s, r in keys} for u in range(len(cluster.tenants))]
     ran: dict[int, list[Row]] = {job.number: [] for job in scenario.jobs}
-    left = {job.number: float(job.work) for job in scenario.jobs}
+    rest = {job.number: float(job.work) for job in scenario.jobs}
     holding: list[tuple[int, Job, Gang, Placed]] = []  # end, job, gang, places, in order of their starts
     queue = sorted(scenario.jobs, key=lambda job: (job.arrival, job.number))
     guests: dict[int, Placed] = {}
@@ -118,15 +118,15 @@ def run(scenario: Scenario, asked: int, *, opportunistic: bool) -> dict[int, lis
         holding[:] = [row for row in holding if row[0] > slot]
         before, guests, blocked, later = guests, {}, set(), []
         for job in [job for job in queue if job.arrival <= slot]:
-            own = next((gang for gang in sizes(job, asked) if fit(scenario, job, gang, home[job.tenant])), None)
-            gang = own or next((gang for gang in sizes(job, asked) if fit(scenario, job, gang, whole)), None)
+            own = next((gang for gang in sizes(job, usual) if fit(scenario, job, gang, home[job.tenant])), None)
+            gang = own or next((gang for gang in sizes(job, usual) if fit(scenario, job, gang, whole)), None)
             if own is None and (gang is None or not opportunistic):
                 queue.remove(job)
                 continue
             if own and job.tenant not in blocked:
                 placed = fit(scenario, job, own, state(job.tenant))
                 if placed:
-                    slots = max(1, ceiling(left[job.number] / rate(scenario, job, own, placed)))
+                    slots = max(1, ceiling(rest[job.number] / rate(scenario, job, own, placed)))
                     holding.append((slot + slots, job, own, placed))
                     ran[job.number].append((slot, slot + slots, OWN, placed))
                     queue.remove(job)
@@ -144,7 +144,7 @@ def run(scenario: Scenario, asked: int, *, opportunistic: bool) -> dict[int, lis
             guests[job.number] = placed
             ran[job.number].append((slot, slot + 1, SHARED, placed))
             done = rate(scenario, job, gang, placed)
-            left[job.number] -= done
-            if left[job.number] <= 1e-9 * job.work:
+            rest[job.number] -= done
+            if rest[job.number] <= 1e-9 * job.work:
                 queue.remove(job)
     return ran

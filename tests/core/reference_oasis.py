@@ -119,8 +119,8 @@ def answer(
 
 
 def workers_of(choices: list[list[int]], work: int) -> tuple[int, ...]:
-    counts, left = [], work
+    counts, rest = [], work
     for choice in reversed(choices):
-        counts.append(choice[left])
-        left -= choice[left]
+        counts.append(choice[rest])
+        rest -= choice[rest]
     return tuple(reversed(counts))

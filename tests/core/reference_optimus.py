@@ -9,45 +9,45 @@ import numpy as np
 from scheduling.core.policies.optimus.allocation import JobDemands
 
 
-def allocate(asked: JobDemands, free: np.ndarray, stop: str) -> list[tuple[int, int]]:
+def allocate(demands: JobDemands, free: np.ndarray, stop: str) -> list[tuple[int, int]]:
     """(parameter servers, workers) of each job."""
-    left = free + 1e-9 * np.maximum(1.0, free)
-    given: list[tuple[int, int]] = []
-    for least, demand in zip(asked.least, asked.demand, strict=True):
+    room = free + 1e-9 * np.maximum(1.0, free)
+    numbers: list[tuple[int, int]] = []
+    for least, demand in zip(demands.least, demands.demand, strict=True):
         bundle = least[0] * demand[0] + least[1] * demand[1]
-        fits = bool((bundle <= left).all())
-        left = left - bundle if fits else left
-        given.append((int(least[0]), int(least[1])) if fits else (0, 0))
+        fits = bool((bundle <= room).all())
+        room = room - bundle if fits else room
+        numbers.append((int(least[0]), int(least[1])) if fits else (0, 0))
     retired: set[tuple[int, int]] = set()
 
     def entry(job: int) -> tuple[float, int, int] | None:
-        now, best = given[job], None
-        base = asked.least[job]
+        now, best = numbers[job], None
+        base = demands.least[job]
         for kind in (0, 1):
             then = (now[0] + (kind == 0), now[1] + (kind == 1))
-            if (job, kind) in retired or then[kind] > asked.most[job][kind]:
+            if (job, kind) in retired or then[kind] > demands.most[job][kind]:
                 continue
-            gain = asked.seconds[job][now[0] - base[0]][now[1] - base[1]]
-            gain = (gain - asked.seconds[job][then[0] - base[0]][then[1] - base[1]]) / asked.weight[job][kind]
-            gain = gain * asked.factor[job] if gain > 0 else gain
+            gain = demands.seconds[job][now[0] - base[0]][now[1] - base[1]]
+            gain = (gain - demands.seconds[job][then[0] - base[0]][then[1] - base[1]]) / demands.weight[job][kind]
+            gain = gain * demands.factor[job] if gain > 0 else gain
             if gain > 0 and (best is None or gain > -best[0]):
                 best = (-gain, job, kind)
         return best
 
-    heap = [row for job in range(len(given)) if given[job] != (0, 0) and (row := entry(job))]
+    heap = [row for job in range(len(numbers)) if numbers[job] != (0, 0) and (row := entry(job))]
     heapq.heapify(heap)
     while heap:
         _, job, kind = heapq.heappop(heap)
-        if (asked.demand[job][kind] <= left).all():
-            left = left - asked.demand[job][kind]
-            given[job] = (given[job][0] + (kind == 0), given[job][1] + (kind == 1))
+        if (demands.demand[job][kind] <= room).all():
+            room = room - demands.demand[job][kind]
+            numbers[job] = (numbers[job][0] + (kind == 0), numbers[job][1] + (kind == 1))
         elif stop == "break":
             break
         else:
             retired.add((job, kind))
         if (row := entry(job)) is not None:
             heapq.heappush(heap, row)
-    return given
+    return numbers
 
 
 def place(

@@ -48,17 +48,17 @@ def bare(scenario: Scenario) -> Calendar:
 
 
 def shortest_slot(
-    scenario: Scenario, calendar: Calendar, waiting: list[Job], remaining: dict[int, float], asked: int, slot: int
+    scenario: Scenario, calendar: Calendar, waiting: list[Job], remaining: dict[int, float], workers: int, slot: int
 ) -> dict[int, Grant]:
     queue = []
     for job in waiting:
-        size = max(job.min_workers, min(asked, job.max_workers))
+        size = max(job.min_workers, min(workers, job.max_workers))
         while size >= job.min_workers:
-            found = [t for t in pairs(job) if evenly(bare(scenario), job, size, t, [0, 0], 0) is not None]
-            if found:
+            feasible = [t for t in pairs(job) if evenly(bare(scenario), job, size, t, [0, 0], 0) is not None]
+            if feasible:
                 ps = size if job.max_ps is None else min(size, job.max_ps)
-                left = remaining[job.number] / rate(job, found[0], size, ps, 1.0, together=False)
-                queue.append((float(f"{left:.9g}"), job.arrival, job.number, size, found[0]))
+                seconds = remaining[job.number] / rate(job, feasible[0], size, ps, 1.0, together=False)
+                queue.append((float(f"{seconds:.9g}"), job.arrival, job.number, size, feasible[0]))
                 break
             size = max(size // 2, job.min_workers) if size > job.min_workers else 0
     cursors, held = [0, 0], {}
@@ -82,9 +82,9 @@ class Packer:
         self.mean = 1.0
 
     def free(self, server: int) -> list[float]:
-        taken = self.calendar.taken
+        booked = self.calendar.amounts
         capacity = self.cluster.capacity[:, server]
-        return [amount + 1e-9 - taken.get((self.slot, server, r), 0.0) for r, amount in enumerate(capacity)]
+        return [amount + 1e-9 - booked.get((self.slot, server, r), 0.0) for r, amount in enumerate(capacity)]
 
     def fit(self, units: list[UnitType], server: int) -> float:
         parts = zip(self.free(server), self.total, *(unit.demand for unit in units), strict=True)
@@ -100,10 +100,10 @@ class Packer:
         return [s for s in names if all(hosts[kind][s] for kind in kinds) and self.holds(units, s)]
 
     def best(self, units: list[UnitType], kinds: str, server: int) -> int | None:
-        found = self.servers(units, kinds)
-        if server in found:
+        servers = self.servers(units, kinds)
+        if server in servers:
             return server
-        return max(found, key=lambda s: (round(self.fit(units, s), 9), -s), default=None)
+        return max(servers, key=lambda s: (round(self.fit(units, s), 9), -s), default=None)
 
     def take(self, unit: UnitType, server: int, sign: int = 1) -> None:
         self.calendar.take(unit, server, self.slot, self.slot + 1, sign)
@@ -179,7 +179,7 @@ class Packer:
         return held
 
 
-def run(scenario: Scenario, name: str, asked: int, weight: float = 1.0) -> dict[int, list[tuple[object, ...]]]:
+def run(scenario: Scenario, name: str, workers: int, weight: float = 1.0) -> dict[int, list[tuple[object, ...]]]:
     """By job: (slot, types, servers of workers, servers of parameter servers) for every slot in which it runs."""
     calendar = Calendar(scenario)
     remaining = {job.number: float(job.work) for job in scenario.jobs}
@@ -188,9 +188,9 @@ def run(scenario: Scenario, name: str, asked: int, weight: float = 1.0) -> dict[
         ready = [job for job in scenario.jobs if job.arrival <= slot and remaining[job.number] > 0]
         waiting = sorted(ready, key=lambda job: (job.arrival, job.number))
         if name == "srtf":
-            held = shortest_slot(scenario, calendar, waiting, remaining, asked, slot)
+            held = shortest_slot(scenario, calendar, waiting, remaining, workers, slot)
         else:
-            held = Packer(scenario, calendar, remaining, asked, slot).run(waiting, weight)
+            held = Packer(scenario, calendar, remaining, workers, slot).run(waiting, weight)
         for number, grant in held.items():
             job = scenario.jobs[number]
             together = len(grant.ps) == 1 and set(grant.workers) == set(grant.ps)

@@ -57,8 +57,8 @@ def unit_prices(view: View, slot: int, demand: FloatArray, price: dict, net: Net
             share = used / view.cluster.capacity[r, server] if view.cluster.capacity[r, server] else 0.0
             floor, ceiling = price["floor"], price["ceiling"].get(name, price["floor"])
             if demand[r] > 0:
-                asked = math.exp((1 - share) * math.log(floor) + share * math.log(ceiling))
-                total += demand[r] * asked * net(slot, server, r)
+                posted = math.exp((1 - share) * math.log(floor) + share * math.log(ceiling))
+                total += demand[r] * posted * net(slot, server, r)
         costs.append(total)
     return costs
 

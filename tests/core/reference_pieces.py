@@ -190,12 +190,12 @@ def at_home(
 
     @cache
     def free(r: int, t: int, s: int) -> float:
-        taken = [
+        reserved_amounts = [
             amounts(job_, (floor.worker_type, floor.ps_type), row.workers, row.ps)[r]
             for job_, floor, row in rows
             if row.server == s and row.start <= t < row.end
         ]
-        return float(cells[r, tenant, s]) - math.fsum(taken)
+        return float(cells[r, tenant, s]) - math.fsum(reserved_amounts)
 
     @cache
     def crowding(s: int) -> float:
@@ -210,19 +210,19 @@ def at_home(
 
     offer = replace(free_offer(free, crowding), servers=own_servers(cells, tenant))
     fit = cache(units)
-    found = []
+    schedules = []
     for gang in gangs(job, search.workers):
         slots = slots_for(job, work_of(job), gang, cluster)
         for start in ends:
             run = [start, *(t for t in steps if start < t < start + slots)]
             if placed := search.rows(job, offer, fit, *gang, run):  # type: ignore[arg-type]
                 value = worth(job.value, start + slots - job.arrival)
-                found.append(schedule_of(gang, start, start + slots, placed, value, 0.0, 0.0))
+                schedules.append(schedule_of(gang, start, start + slots, placed, value, 0.0, 0.0))
                 break
-    if not found:
+    if not schedules:
         return None
-    top = max(each.value for each in found)
-    best = min((each for each in found if each.value >= top - TIE * max(1.0, abs(top))), key=Schedule.rank)
+    top = max(each.value for each in schedules)
+    best = min((each for each in schedules if each.value >= top - TIE * max(1.0, abs(top))), key=Schedule.rank)
     if best.value <= 0:
         return None
     return Floor(job.number, best.value, best.start, best.end, allocation(best), *best.pair, True)
@@ -343,8 +343,8 @@ class PiecesMarket(RenewalMarket):
         class Manner:
             least_used = self.settings["server_choice"] == "least_used"
 
-        found = at_home(self.cluster, job.tenant, job, reserved, (first, first + size), self.search, Manner)
-        return Floor(job.number) if found is None else replace(found, draft=False)
+        schedule = at_home(self.cluster, job.tenant, job, reserved, (first, first + size), self.search, Manner)
+        return Floor(job.number) if schedule is None else replace(schedule, draft=False)
 
     def settle(self) -> None:
         """D9, at the end of the alone world of each job that has an open rent; D16, once it has ended or is sure to."""
@@ -482,7 +482,7 @@ class PiecesMarket(RenewalMarket):
                 promising.append((value - lower, gang, start, end, value, work))
         promising.sort(key=lambda each: -each[0])
         fit = cache(units)
-        found: list[Part] = []
+        parts: list[Part] = []
         top = -math.inf
         for bound, gang, start, end, value, work in promising:
             if bound < top - 1e-6 * max(1.0, abs(top)):
@@ -495,11 +495,11 @@ class PiecesMarket(RenewalMarket):
             paid = self.sums(job, offer.charge, gang, start, end, workers, ps)
             schedule = schedule_of(gang, start, end, rows, value, cost, paid)
             if paid + offer.besides(schedule) <= offer.most_paid + 1e-9:
-                found.append(Part(**vars(schedule), work=work))
+                parts.append(Part(**vars(schedule), work=work))
                 top = max(top, schedule.surplus)
-        if not found:
+        if not parts:
             return None
-        tied = [schedule for schedule in found if schedule.surplus >= top - TIE * max(1.0, abs(top))]
+        tied = [schedule for schedule in parts if schedule.surplus >= top - TIE * max(1.0, abs(top))]
         best = min(tied, key=in_order if pieces else Schedule.rank)
         return best if self.pays(best.value, best.paid, standing) else None
 
@@ -517,8 +517,8 @@ class PiecesMarket(RenewalMarket):
         workers: int,
         ps: int,
     ) -> float:
-        taken = [(r, amount) for r, amount in enumerate(amounts(job, gang[0], workers, ps)) if amount > 0]
-        return math.fsum(price(r, t) * amount for t in range(start, end) for r, amount in taken)
+        demand = [(r, amount) for r, amount in enumerate(amounts(job, gang[0], workers, ps)) if amount > 0]
+        return math.fsum(price(r, t) * amount for t in range(start, end) for r, amount in demand)
 
     def candidates(self, job: Job, pieces: bool) -> Iterator[tuple[Gang, int, int, float, int]]:
         """(gang, start, end, worth, mini-batches): what finishes the job, and in the second pass what does not."""
@@ -668,8 +668,8 @@ class Books:
         self.scenario, self.policy = scenario, policy
         self.jobs = {job.number: job for job in scenario.jobs}
         self.occupied: dict[tuple[int, int, int], float] = defaultdict(float)
-        for taken in scenario.preload:
-            self.occupied[taken.resource, taken.slot, taken.server] += taken.amount
+        for preload in scenario.preload:
+            self.occupied[preload.resource, preload.slot, preload.server] += preload.amount
         self.memory: dict[str, Any] = {}
         self.floors: dict[int, Floor] = {}
         self.spent = [0.0] * len(scenario.cluster.tenants)

@@ -111,18 +111,18 @@ class AloneWorld:
 
     def best(self, job: Job, reserved: Sequence[tuple[Job, Floor]]) -> Floor | None:
         """The best positive schedule on the own cells at no price."""
-        taken = self.taken(reserved)
+        booked = self.booked(reserved)
         cells, last = self.cluster.cells, max([self.start, *(floor.end for _, floor in reserved)])
         assert cells is not None
         early = range(self.start, self.first_end)
         crowded = {
-            s: math.fsum(taken[r, t, s] for r in range(len(self.cluster.resources)) for t in early)
+            s: math.fsum(booked[r, t, s] for r in range(len(self.cluster.resources)) for t in early)
             for s in range(len(self.cluster.servers))
         }
         offer = Offer(
             starts=range(self.start, last + 2),
             last_end=math.inf,
-            free=lambda r, t, s: float(cells[r, self.tenant, s]) - taken[r, t, s],
+            free=lambda r, t, s: float(cells[r, self.tenant, s]) - booked[r, t, s],
             share=lambda r, t: float(ENOUGH),
             price=lambda r, t: 0.0,
             charge=lambda r, t: 0.0,
@@ -131,17 +131,19 @@ class AloneWorld:
             crowding=(lambda s: crowded[s]) if self.least_used else (lambda s: 0.0),
             servers=own_servers(cells, self.tenant),
         )
-        found = Search(self.cluster, self.workers).best(job, offer)
-        if found is None or found.value <= 0:
+        schedule = Search(self.cluster, self.workers).best(job, offer)
+        if schedule is None or schedule.value <= 0:
             return None
-        return Floor(job.number, found.value, found.start, found.end, allocation(found), *found.pair, True)
+        return Floor(
+            job.number, schedule.value, schedule.start, schedule.end, allocation(schedule), *schedule.pair, True
+        )
 
-    def taken(self, reserved: Iterable[tuple[Job, Floor]]) -> dict[tuple[int, int, int], float]:
-        taken: dict[tuple[int, int, int], float] = defaultdict(float)
+    def booked(self, reserved: Iterable[tuple[Job, Floor]]) -> dict[tuple[int, int, int], float]:
+        sums: dict[tuple[int, int, int], float] = defaultdict(float)
         for job, floor in reserved:
             for r, t, s, amount in occupied_by(job, floor):
-                taken[r, t, s] += amount
-        return taken
+                sums[r, t, s] += amount
+        return sums
 
     def have_room(self, drafts: Mapping[int, Floor]) -> bool:
         """Whether all old drafts fit the cells as they are now, beside what has started."""
@@ -153,9 +155,9 @@ class AloneWorld:
                 if (row.workers and not hosts_workers) or (row.ps and not hosts_ps):
                     return False
         reserved = [*self.fixed.values(), *((self.waiting[number], draft) for number, draft in drafts.items())]
-        taken = self.taken(reserved)
-        drafted = self.taken([(self.waiting[number], draft) for number, draft in drafts.items()])
-        return all(taken[r, t, s] <= cells[r, self.tenant, s] + 1e-9 for r, t, s in drafted)
+        booked = self.booked(reserved)
+        drafted = self.booked([(self.waiting[number], draft) for number, draft in drafts.items()])
+        return all(booked[r, t, s] <= cells[r, self.tenant, s] + 1e-9 for r, t, s in drafted)
 
 
 def total(drafts: Mapping[int, Floor]) -> float:
@@ -188,8 +190,8 @@ class ReferenceRenewal(ReferenceAstraea):
         market = RenewalMarket(self, view, collected, windows)
         for start, end in windows:
             market.round(start, end)
-        made = (market.bookings, market.refusals, market.new_floors, market.windows)
-        return Plan(*made, memory=memory, settlements=market.settlements)
+        answers = (market.bookings, market.refusals, market.new_floors, market.windows)
+        return Plan(*answers, memory=memory, settlements=market.settlements)
 
 
 def open_epoch(
@@ -244,8 +246,8 @@ class RenewalMarket(Market):
         for tenant in range(len(self.cluster.tenants)):
             renews = self.cluster.tenants[tenant].plan == "renew"
             self.renew(tenant, [job for job in new if job.tenant == tenant and renews])
-        kept = [job for job in new if self.cluster.tenants[job.tenant].plan == "keep"]
-        for job in sorted(kept, key=lambda job: (-job.priority, job.arrival, job.number)):
+        keepers = [job for job in new if self.cluster.tenants[job.tenant].plan == "keep"]
+        for job in sorted(keepers, key=lambda job: (-job.priority, job.arrival, job.number)):
             self.floors[job.number] = self.floor_plan(job)
         changed = [number for number, floor in self.floors.items() if before.get(number) != floor]
         self.new_floors = [self.floors[number] for number in sorted(changed)]

@@ -68,12 +68,12 @@ def servers_needed(job: Job, pair: tuple[int, int], distant_workers: int) -> int
 
 def type_pairs(job: Job) -> list[tuple[int, int]]:
     """Pairs of a worker and a parameter-server type that draw on different resources."""
-    found = []
+    pairs = []
     for w, worker in enumerate(job.worker_types):
         for p, ps in enumerate(job.ps_types):
             if not any(a > 0 and b > 0 for a, b in zip(worker.demand, ps.demand, strict=True)):
-                found.append((w, p))
-    return found
+                pairs.append((w, p))
+    return pairs
 
 
 def worker_counts(job: Job, workers: str) -> list[int]:
@@ -202,7 +202,7 @@ class Search:
         run: range,
     ) -> list[tuple[int, int, int]]:
         """R9-R11, R13: where a gang would run in the slots `run`; empty if it cannot."""
-        worker, ps = asked(job.worker_types[pair[0]]), asked(job.ps_types[pair[1]])
+        worker, ps = demand_of(job.worker_types[pair[0]]), demand_of(job.ps_types[pair[1]])
         own_workers = min(fit(worker, offer.share, t) for t in run)
         own_ps = min(min(fit(ps, offer.share, t) for t in run), job.max_ps or ENOUGH)
         if workers > own_workers:
@@ -242,13 +242,13 @@ class Search:
             return []
         need, _, host, beside = min(qualified)
         rows = [(host, beside, need)] if beside or need else []
-        left = workers - beside
+        rest = workers - beside
         others = [s for s in self.servers if s != host and free_workers[s] > 0]
         for s in sorted(others, key=lambda s: (free_workers[s], offer.crowding(s), s)):
-            taken = min(left, free_workers[s])
-            if taken > 0:
-                rows.append((s, taken, 0))
-                left -= taken
+            count = min(rest, free_workers[s])
+            if count > 0:
+                rows.append((s, count, 0))
+                rest -= count
         return rows
 
     def priced(
@@ -273,7 +273,7 @@ class Search:
         return Schedule(pair, placement, start, end, workers, ps, tuple(rows), value, cost, paid, value - paid)
 
 
-def asked(unit: UnitType) -> tuple[tuple[int, float], ...]:
+def demand_of(unit: UnitType) -> tuple[tuple[int, float], ...]:
     """The resources that one unit takes, and how much of each."""
     return tuple((r, float(amount)) for r, amount in enumerate(unit.demand) if amount > 0)
 

@@ -71,17 +71,17 @@ def restarting(clock: Mapping[str, Any], view: View, limit: float) -> tuple[list
     return windows, memory
 
 
-def by_resource(given: Any, cluster: Cluster, usual: float | list[float]) -> list[float]:
+def by_resource(setting: Any, cluster: Cluster, usual: float | list[float]) -> list[float]:
     """A number for all, one for each resource, or the usual ones."""
-    if isinstance(given, Mapping):
-        return [float(given[name]) for name in cluster.resources]
-    number = usual if given is None else given
+    if isinstance(setting, Mapping):
+        return [float(setting[name]) for name in cluster.resources]
+    number = usual if setting is None else setting
     return [float(x) for x in number] if isinstance(number, list) else [float(number)] * len(cluster.resources)
 
 
 def value_densities(cluster: Cluster, jobs: Sequence[Job], workers: str) -> list[list[float]]:
     """Per resource, the positive values per unit and slot of each job's shortest schedule."""
-    found: list[list[float]] = [[] for _ in cluster.resources]
+    densities: list[list[float]] = [[] for _ in cluster.resources]
     for job in jobs:
         options = []
         for pair, count, placement in gangs(job, workers):
@@ -95,8 +95,8 @@ def value_densities(cluster: Cluster, jobs: Sequence[Job], workers: str) -> list
             for r, amount in enumerate(demand):
                 density = worth(job.value, slots) / (number * slots * amount) if amount > 0 else 0.0
                 if density > 0:
-                    found[r].append(density)
-    return found
+                    densities[r].append(density)
+    return densities
 
 
 def quantile(numbers: list[float], q: float) -> float:

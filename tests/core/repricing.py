@@ -87,21 +87,21 @@ class Audit:
         job = self.view.jobs[booking.job]
         mine = self.homes[job.tenant].sum(axis=2)
         counted = {"zero": None, "shadow": self.allocated, "own": mine}[self.terms.settings["own_price"]]
-        taken = self._take(booking)
+        amounts = self._take(booking)
         if not self.terms.settings["floor"]:
             shadow = (
-                0.0 if counted is None else (self._scarcity(counted, self.total[:, None]) * taken.sum(axis=2)).sum()
+                0.0 if counted is None else (self._scarcity(counted, self.total[:, None]) * amounts.sum(axis=2)).sum()
             )
             yield from unequal(f"shadow cost of job {booking.job}", booking.shadow_cost, shadow)
         yield from unequal(f"price of job {booking.job} at home", booking.paid, 0.0)
-        self.homes[job.tenant] += taken
-        self.allocated += taken.sum(axis=2)
+        self.homes[job.tenant] += amounts
+        self.allocated += amounts.sum(axis=2)
 
     def _set_upgraded_homes(self, ordered: list[Booking]) -> None:
         """A job that rents instead of a home schedule of this window held its cells when the pool was counted."""
-        given = {**self.view.floors, **{floor.job: floor for floor in self.plan.floors}}
+        floors = {**self.view.floors, **{floor.job: floor for floor in self.plan.floors}}
         for booking in ordered:
-            floor = given.get(booking.job)
+            floor = floors.get(booking.job)
             if booking.phase == SHARED and floor and floor.value > 0 and self.start <= floor.start < self.end:
                 self.homes[self.view.jobs[booking.job].tenant] += self._take(floor)
 
@@ -135,25 +135,25 @@ class Audit:
 
     def _shared(self, booking: Booking) -> Iterator[str]:
         job, settings = self.view.jobs[booking.job], self.terms.settings
-        prices, taken = self._prices(), self._take(booking).sum(axis=2)
+        prices, amounts = self._prices(), self._take(booking).sum(axis=2)
         offered = self.idle.copy()
         if settings["floor"]:
             for u, tenant in enumerate(self.view.cluster.tenants):
                 offered[:, u] *= prices >= tenant.reserve_price[:, None] - 1e-12
         everything = offered.sum(axis=1, keepdims=True)
         parts = np.divide(offered, everything, out=np.zeros_like(offered), where=everything > 0)
-        payouts = (parts * (prices * taken)[:, None, :]).sum(axis=(0, 2))
-        cost = (prices * taken).sum()
+        payouts = (parts * (prices * amounts)[:, None, :]).sum(axis=(0, 2))
+        cost = (prices * amounts).sum()
         yield from unequal(f"cost of job {booking.job}", booking.cost, cost)
         if settings["payment"] == "net":
             payouts[job.tenant] = 0.0
         yield from unequal(f"payment of job {booking.job}", booking.paid, payouts.sum())
         for owner, amount in enumerate(payouts):
             yield from unequal(f"payout of job {booking.job} to {owner}", float(booking.payouts[owner]), amount)
-        if np.any(taken > self.idle.sum(axis=1) + 1e-9):
+        if np.any(amounts > self.idle.sum(axis=1) + 1e-9):
             yield f"job {booking.job} took more than the pool"
-        self.sold += taken
-        self.allocated += taken
+        self.sold += amounts
+        self.allocated += amounts
 
     def _published(self) -> Iterator[str]:
         """What the plan publishes of this window, in guarantee mode."""
@@ -167,6 +167,6 @@ class Audit:
                     yield "the published prices are not those of the schedule"
 
 
-def unequal(what: str, said: float, found: float) -> Iterator[str]:
-    if abs(said - found) > 1e-6 * max(1.0, abs(found)):
-        yield f"{what}: {said}, recomputed {found}"
+def unequal(what: str, claim: float, truth: float) -> Iterator[str]:
+    if abs(claim - truth) > 1e-6 * max(1.0, abs(truth)):
+        yield f"{what}: {claim}, recomputed {truth}"

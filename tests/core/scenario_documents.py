@@ -102,9 +102,9 @@ values = st.one_of(
 
 @st.composite
 def demands(draw: st.DrawFn) -> Document:
-    found = draw(st.dictionaries(st.sampled_from(RESOURCES), amounts, min_size=1))
-    found[draw(st.sampled_from(RESOURCES))] = draw(positive)
-    return found
+    demand = draw(st.dictionaries(st.sampled_from(RESOURCES), amounts, min_size=1))
+    demand[draw(st.sampled_from(RESOURCES))] = draw(positive)
+    return demand
 
 
 @st.composite

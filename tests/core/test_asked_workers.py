@@ -17,10 +17,10 @@ DRAWING = ("fifo", "rrh", "srtf", "gandiva_fair", "hived")
 ASKED = (3, 1, 4, 2)
 
 
-def document(policy: dict[str, Any], asked: tuple[int, ...] = ASKED) -> dict[str, Any]:
+def document(policy: dict[str, Any], numbers: tuple[int, ...] = ASKED) -> dict[str, Any]:
     room = {"worker": 8, "ps": 8}
     servers = [{"name": f"s{n}", "capacity": room, "cells": {"u1": room}} for n in range(4)]
-    jobs = [make_row(f"job-{n}", chunks=4, asked_workers=number) for n, number in enumerate(asked)]
+    jobs = [make_row(f"job-{n}", chunks=4, asked_workers=number) for n, number in enumerate(numbers)]
     return make_document(servers=servers, jobs=jobs, policy=policy)
 
 
@@ -40,15 +40,15 @@ def test_a_number_that_the_policy_was_given_counts(name: str) -> None:
 
 
 def test_it_is_read_and_written_and_left_out_where_nobody_asked() -> None:
-    made = document({"name": "fifo"})
-    assert [row["asked_workers"] for row in write(read(made))["jobs"]] == list(ASKED)
-    plain = {**made, "jobs": [{k: v for k, v in row.items() if k != "asked_workers"} for row in made["jobs"]]}
+    whole = document({"name": "fifo"})
+    assert [row["asked_workers"] for row in write(read(whole))["jobs"]] == list(ASKED)
+    plain = {**whole, "jobs": [{k: v for k, v in row.items() if k != "asked_workers"} for row in whole["jobs"]]}
     assert all("asked_workers" not in row for row in write(read(plain))["jobs"])
     assert b"asked_workers" not in first_view(plain)
-    assert b"asked_workers" in first_view(made)
+    assert b"asked_workers" in first_view(whole)
 
 
-def first_view(made: dict[str, Any]) -> bytes:
+def first_view(content: dict[str, Any]) -> bytes:
     seen: list[bytes] = []
 
     class Looking:
@@ -58,13 +58,13 @@ def first_view(made: dict[str, Any]) -> bytes:
             seen.append(view_bytes(view))
             return Plan()
 
-    simulate(read(made), {"batch": Looking()})
+    simulate(read(content), {"batch": Looking()})
     return seen[0]
 
 
 @pytest.mark.parametrize("number", [0, 5, 2.5, "two"])
 def test_more_than_it_can_use_is_refused_by_field(number: Any) -> None:
-    made = document({"name": "fifo"})
-    made["jobs"][1]["asked_workers"] = number
+    content = document({"name": "fifo"})
+    content["jobs"][1]["asked_workers"] = number
     with pytest.raises(BadScenario, match=r"jobs\[1\].asked_workers"):
-        read(made)
+        read(content)

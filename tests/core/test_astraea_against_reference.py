@@ -71,12 +71,12 @@ def test_a_limit_that_ruled_nothing_out_need_not_be_lifted(monkeypatch: Any) -> 
     best, answers = Renting._best, []
 
     def asked_again(phase: Renting, job: Job, floor: Any, has: float, most_paid: float) -> tuple[Any, bool]:
-        found, limited = best(phase, job, floor, has, most_paid)
-        if isinstance(found, Shortfall) and most_paid < np.inf:
+        answer, limited = best(phase, job, floor, has, most_paid)
+        if isinstance(answer, Shortfall) and most_paid < np.inf:
             answers.append(limited)
             if not limited:
-                assert best(phase, job, floor, has, np.inf) == (found, False)
-        return found, limited
+                assert best(phase, job, floor, has, np.inf) == (answer, False)
+        return answer, limited
 
     monkeypatch.setattr(Renting, "_best", asked_again)
     for seed in range(60):

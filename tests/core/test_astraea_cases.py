@@ -95,28 +95,28 @@ def admitted_row(scenario: Scenario, booking: Booking) -> dict[str, Any]:
 
 def gains(outcome: Outcome, scenario: Scenario) -> list[float]:
     """Each tenant's realised gain (R23): the value of its jobs, less what it pays, plus what it is paid."""
-    found = np.zeros(len(scenario.cluster.owners))
+    sums = np.zeros(len(scenario.cluster.owners))
     for track in outcome.tracks:
         for booking in track.bookings:
-            found[track.job.tenant] += float(track.job.value(booking.end - track.job.arrival)) - booking.paid
-            found += 0.0 if booking.payouts is None else booking.payouts
-    return found[:-1].tolist()
+            sums[track.job.tenant] += float(track.job.value(booking.end - track.job.arrival)) - booking.paid
+            sums += 0.0 if booking.payouts is None else booking.payouts
+    return sums[:-1].tolist()
 
 
 @pytest.mark.parametrize("case", PAPER, ids=lambda case: case["name"])
 def test_decides_the_paper_example_as_computed_by_hand(case: dict[str, Any]) -> None:
     scenario = paper_scenario(case)
     outcome = run(scenario)
-    found = {
+    figures = {
         scenario.jobs[booking.job].name: admitted_row(scenario, booking)
         for track in outcome.tracks
         for booking in track.bookings
     }
     expected = {row["id"]: row for row in case["expect"]["admitted"]}
-    assert found.keys() == expected.keys()
+    assert figures.keys() == expected.keys()
     for name, row in expected.items():
         wanted = {key: value for key, value in row.items() if key != "round"}
-        assert {key: found[name][key] for key in wanted} == {
+        assert {key: figures[name][key] for key in wanted} == {
             key: pytest.approx(value, abs=1e-9) if isinstance(value, float | list) else value
             for key, value in wanted.items()
         }
@@ -131,7 +131,7 @@ def test_decides_the_guarantee_markets_as_computed_by_hand(case: dict[str, Any])
     for track, wanted in zip(outcome.tracks, case["expect"]["jobs"], strict=True):
         (booking,) = track.bookings
         payouts = {} if booking.payouts is None else dict(zip(owners, booking.payouts.tolist(), strict=True))
-        found = {
+        figures = {
             "name": track.job.name,
             "state": track.state,
             "phase": booking.phase,
@@ -145,6 +145,6 @@ def test_decides_the_guarantee_markets_as_computed_by_hand(case: dict[str, Any])
             "payouts": pytest.approx({name: amount for name, amount in payouts.items() if amount}, abs=1e-9),
             "floor": pytest.approx(booking.floor, abs=1e-9),
         }
-        assert wanted == found
+        assert wanted == figures
     named = dict(zip(owners, gains(outcome, scenario), strict=False))
     assert named == pytest.approx(case["expect"]["gains"], abs=1e-9)

@@ -63,8 +63,8 @@ def test_nothing_is_decided_after_the_last_interval() -> None:
 
 def test_steady_windows_double_up_to_the_cap_whatever_waits() -> None:
     clock = {"first": 2, "cap": 8, "restart": False}
-    found = {slot: turn_at(slot, clock=clock).windows for slot in range(40)}
-    assert {slot: windows for slot, windows in found.items() if windows} == {
+    windows_by_slot = {slot: turn_at(slot, clock=clock).windows for slot in range(40)}
+    assert {slot: windows for slot, windows in windows_by_slot.items() if windows} == {
         2: ((2, 4),),
         4: ((4, 8),),
         8: ((8, 16),),
@@ -103,10 +103,10 @@ def test_an_arrival_at_a_boundary_with_a_backlog_waits_for_the_one_after() -> No
     policy = astraea(clock=OFTEN)
     memory = {"boundary": 1, "length": 1, "decided": 0}
     plan = policy.decide(make_view([blocked, late], slot=1, memory=memory))
-    told = {refusal.job: refusal.reason for refusal in plan.refusals}
-    assert told[1].code == "waiting_for_interval"
-    assert told[1].numbers == {"closes_at": 2}
-    assert told[0].code != "waiting_for_interval"
+    reasons = {refusal.job: refusal.reason for refusal in plan.refusals}
+    assert reasons[1].code == "waiting_for_interval"
+    assert reasons[1].numbers == {"closes_at": 2}
+    assert reasons[0].code != "waiting_for_interval"
 
 
 def test_restarting_clock_stops_after_its_intervals() -> None:

@@ -15,7 +15,7 @@ from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import CENTRALIZED, OWN, SHARED, Booking, Cluster, Job, Plan, Policy, View
 from tests.core.in_blocks import in_blocks
-from tests.core.policy_examination import frozen, kept
+from tests.core.policy_examination import frozen, snapshot
 from tests.core.random_markets import contested_market, random_market
 from tests.core.reference_astraea import ReferenceAstraea
 from tests.core.reference_search import gangs, length, worth
@@ -55,7 +55,7 @@ class Recorder:
         self.clock: dict[str, Any] = {}
 
     def decide(self, view: View) -> Plan:
-        view = kept(view)
+        view = snapshot(view)
         plan = self.policy.decide(view)
         windows, self.clock = boundary(self.reference.settings, replace(view, memory=self.clock))
         self.answers.append((view, plan, windows))
@@ -211,7 +211,7 @@ def test_the_numbering_of_servers_does_not_move_a_surplus(run: Run) -> None:
     random.Random(len(run.answers)).shuffle(order)
     for job in scenario.jobs:
         alone = replace(scenario, jobs=(job,))
-        moved = [replace(taken, server=order.index(taken.server)) for taken in scenario.preload]
+        moved = [replace(preload, server=order.index(preload.server)) for preload in scenario.preload]
         mixed = replace(alone, cluster=renumbered(scenario.cluster, order), preload=tuple(moved))
         one, other = [
             [(b.start, b.workers, b.placement, b.value - b.paid - b.shadow_cost) for *_, b, _ in run_of(world).sales()]

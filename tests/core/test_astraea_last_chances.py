@@ -24,12 +24,12 @@ def homeless() -> Cluster:
 
 def policy_of(cluster: Cluster, jobs: list[Job], **fields: Any) -> Astraea:
     settings = {"mode": "guarantee", "theta": dict.fromkeys(cluster.resources, 4), "price_floor": 0.5, "clock": STEADY}
-    found = policies.build({"name": "astraea", **settings, **fields}, cluster, jobs)
-    assert isinstance(found, Astraea)
-    return found
+    policy = policies.build({"name": "astraea", **settings, **fields}, cluster, jobs)
+    assert isinstance(policy, Astraea)
+    return policy
 
 
-def asked(value: Linear, **fields: Any) -> tuple[str, str, dict[int, Reason]]:
+def answer_to(value: Linear, **fields: Any) -> tuple[str, str, dict[int, Reason]]:
     """(state, reason, last chances) of a job of two slots at the boundary 4, whose window ends at 8."""
     cluster, job = homeless(), make_job(0, epochs=2, chunks=4, max_workers=4, value=value)
     policy, view = policy_of(cluster, [job], **fields), make_view([job], slot=4, cluster=cluster)
@@ -49,7 +49,7 @@ def asked(value: Linear, **fields: Any) -> tuple[str, str, dict[int, Reason]]:
 def test_the_last_chance_is_the_boundary_before_the_one_that_finds_it_worth_nothing(
     value: Linear, is_last: bool
 ) -> None:
-    state, reason, last = asked(value)
+    state, reason, last = answer_to(value)
     assert (state, reason) == (WAITING, "outbid")
     assert set(last) == ({0} if is_last else set())
     if is_last:
@@ -61,12 +61,12 @@ def test_the_last_chance_is_the_boundary_before_the_one_that_finds_it_worth_noth
 
 
 def test_whoever_is_worth_nothing_already_has_no_chance_left() -> None:
-    state, reason, last = asked(Linear(-1, 5))
+    state, reason, last = answer_to(Linear(-1, 5))
     assert (state, reason, last) == (EXPIRED, "not_worth_it", {})
 
 
 def test_where_nothing_is_decided_any_more_no_boundary_finds_anything() -> None:
-    assert asked(Linear(-0.25, 2.5), intervals=1)[2] == {}
+    assert answer_to(Linear(-0.25, 2.5), intervals=1)[2] == {}
 
 
 def test_a_policy_with_windows_can_say_it() -> None:

@@ -32,20 +32,20 @@ def test_paper_is_the_default_and_has_the_paper_s_reading() -> None:
 
 
 def test_guarantee_has_the_market_s_reading() -> None:
-    found = settings(mode="guarantee")
+    fields = settings(mode="guarantee")
     assert {
-        name: found[name] for name in ("own_price", "floor", "price_counts", "payment", "value_from", "upgrade")
+        name: fields[name] for name in ("own_price", "floor", "price_counts", "payment", "value_from", "upgrade")
     } == {
         **{"own_price": "zero", "floor": True, "price_counts": "pool", "payment": "net"},
         **{"value_from": "arrival", "upgrade": True},
     }
-    assert found["clock"] == {"first": 1, "cap": 32, "restart": True}
+    assert fields["clock"] == {"first": 1, "cap": 32, "restart": True}
 
 
 @pytest.mark.parametrize("mode", ["paper", "guarantee"])
 def test_fields_as_used_are_plain_json_and_build_the_same_policy(mode: str) -> None:
-    found = settings(mode=mode, price_floor={"ps": 0.25}, jobs=(make_job(),))
-    assert settings(**json.loads(json.dumps(found))) == found
+    fields = settings(mode=mode, price_floor={"ps": 0.25}, jobs=(make_job(),))
+    assert settings(**json.loads(json.dumps(fields))) == fields
 
 
 def test_any_field_may_differ_from_its_preset() -> None:
@@ -57,9 +57,9 @@ def test_any_field_may_differ_from_its_preset() -> None:
 def test_theta_follows_from_the_value_of_a_unit_slot_in_the_shortest_schedule() -> None:
     # 4 workers, 2 slots: value 100 - 2 = 98; 98 / 8 a worker-slot, 98 / 2 a parameter-server-slot.
     job = make_job(epochs=2, chunks=4, value=Linear(-1, 100))
-    found = settings(jobs=(job,), mode="guarantee")
-    assert found["theta"] == pytest.approx({"worker": 1 + 0.8 * 98 / 8, "ps": 1 + 0.8 * 49})
-    assert found["price_floor"] == pytest.approx({"worker": 0.01 * 98 / 8, "ps": 0.49})
+    fields = settings(jobs=(job,), mode="guarantee")
+    assert fields["theta"] == pytest.approx({"worker": 1 + 0.8 * 98 / 8, "ps": 1 + 0.8 * 49})
+    assert fields["price_floor"] == pytest.approx({"worker": 0.01 * 98 / 8, "ps": 0.49})
 
 
 def test_theta_is_the_nine_tenths_quantile_of_the_positive_values() -> None:

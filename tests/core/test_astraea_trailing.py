@@ -99,30 +99,30 @@ def test_a_resource_that_no_job_names_keeps_its_price_base() -> None:
 def test_what_is_kept_of_large_batches_gives_nearly_the_quantile_of_all(batches: list[list[int]], part: float) -> None:
     """Each kept figure stands for a stretch of ranks, so the rank is off by at most that stretch per batch."""
     setting: Trailing = {**TRAILING, "quantile": part, "factor": 1.0, "batches": 4}
-    made = [
+    jobs_by_batch = [
         [worth(n, float(credits) + 1, arrival=4.0 * number) for n, credits in enumerate(figures)]
         for number, figures in enumerate(batches)
     ]
-    found = base_after(*made, trailing=setting, theta=2.0)["worker"] - 1.0
+    quantile = base_after(*jobs_by_batch, trailing=setting, theta=2.0)["worker"] - 1.0
     every = sorted(credits + 1 for figures in batches for credits in figures)
     if not every:
         return
     slack = sum(len(figures) / min(len(figures), MOST_KEPT) for figures in batches if figures) + 1
     low = every[max(int(part * len(every) - slack), 0)]
     high = every[min(int(part * len(every) + slack), len(every) - 1)]
-    assert low <= found <= high
+    assert low <= quantile <= high
 
 
 @pytest.mark.parametrize("clock", [STEADY, {"first": 1, "cap": 4, "restart": True}])
 def test_prices_of_a_batch_come_from_the_batches_before_it(clock: dict[str, Any]) -> None:
-    asked = policy(clock=clock, trailing={"least_jobs": 1}, floor=False, price_floor=0.0)
+    trailing_policy = policy(clock=clock, trailing={"least_jobs": 1}, floor=False, price_floor=0.0)
     memory: dict[str, Any] = {}
     bases, last = [], 24
     for slot in range(last):
         jobs = [worth(slot, 100.0 + slot, arrival=slot - 0.5)] if slot else []
         seen = view(slot, *jobs, memory=memory)
-        plan = asked.decide(seen)
-        bases.append(asked.in_force(seen).theta["worker"])
+        plan = trailing_policy.decide(seen)
+        bases.append(trailing_policy.in_force(seen).theta["worker"])
         memory = memory if plan.memory is None else dict(plan.memory)
     assert bases[0] == 3.0
     assert len(set(bases)) > 3
@@ -137,14 +137,14 @@ def test_a_batch_without_the_setting_remembers_nothing() -> None:
 
 
 def test_a_view_and_its_plan_replay_to_the_same_bytes() -> None:
-    asked = policy(clock=STEADY, trailing={"least_jobs": 1})
-    first = asked.decide(view(4, *(worth(n, 7.3 * n) for n in range(1, 90))))
+    trailing_policy = policy(clock=STEADY, trailing={"least_jobs": 1})
+    first = trailing_policy.decide(view(4, *(worth(n, 7.3 * n) for n in range(1, 90))))
     assert first.memory is not None
     second = view(8, worth(91, 50.0, arrival=5), memory=json.loads(json.dumps(dict(first.memory))))
-    stored = records.view_bytes(second), records.plan_bytes(asked.decide(second))
+    stored = records.view_bytes(second), records.plan_bytes(trailing_policy.decide(second))
     again = records.view_from(stored[0])
     assert records.view_bytes(again) == stored[0]
-    fields = json.loads(records.to_bytes({"name": "astraea", **vars(asked)}))
+    fields = json.loads(records.to_bytes({"name": "astraea", **vars(trailing_policy)}))
     rebuilt = policies.build(fields, again.cluster, ())
     assert records.plan_bytes(rebuilt.decide(again)) == stored[1]
     without = policies.build({**fields, "trailing": None}, again.cluster, ())

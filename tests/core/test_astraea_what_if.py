@@ -46,17 +46,21 @@ class Examined:
         return plan
 
     def _ask(self, view: View) -> None:
-        job, asked = view.waiting[-1], OpenDecision(self.policy, view)
+        job, decision = view.waiting[-1], OpenDecision(self.policy, view)
         if job.number in view.floors:
             return  # it has waited before: not a job that comes last
-        self.quick += asked.quick
+        self.quick += decision.quick
         for other in forms(job):
             waiting = (*view.waiting[:-1], other)
             whole = self.policy.decide(replace(view, waiting=waiting, jobs={**view.jobs, other.number: other}))
-            assert records.plan_bytes(asked.plan_for(other)) == records.plan_bytes(about(other, whole))
-        told = asked.plan_for(job)
-        following = asked.following(job, told.floors)
-        if following is not None and not told.bookings and all(refusal.state == WAITING for refusal in told.refusals):
+            assert records.plan_bytes(decision.plan_for(other)) == records.plan_bytes(about(other, whole))
+        answer = decision.plan_for(job)
+        following = decision.following(job, answer.floors)
+        if (
+            following is not None
+            and not answer.bookings
+            and all(refusal.state == WAITING for refusal in answer.refusals)
+        ):
             self.expected[following.slot] = following
             again = OpenDecision(self.policy, following).plan_for(job)
             whole = about(job, self.policy.decide(following))

@@ -26,27 +26,27 @@ def example(seed: int) -> tuple[Weights, np.ndarray, np.ndarray, np.ndarray, np.
 
 def differences(loss, weights: Weights) -> Weights:
     """The gradient of a loss of the weights, one weight after the other."""
-    found = {}
+    gradient = {}
     for name, array in weights.items():
-        found[name] = np.zeros_like(array)
+        gradient[name] = np.zeros_like(array)
         for place in np.ndindex(array.shape):
             ends = []
             for sign in (1, -1):
                 moved = {**weights, name: array.copy()}
                 moved[name][place] += sign * NUDGE
                 ends.append(loss(moved))
-            found[name][place] = (ends[0] - ends[1]) / (2 * NUDGE)
-    return found
+            gradient[name][place] = (ends[0] - ends[1]) / (2 * NUDGE)
+    return gradient
 
 
 @pytest.mark.parametrize("entropy", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(3))
 def test_gradients_of_the_policy_are_those_of_finite_differences(seed, entropy):
     weights, *sample = example(seed)
-    _, found = networks.policy_gradient(weights, *sample, entropy)
+    _, gradient = networks.policy_gradient(weights, *sample, entropy)
     expected = differences(lambda moved: networks.policy_gradient(moved, *sample, entropy)[0], weights)
     for name in networks.NAMES:
-        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(gradient[name], expected[name], rtol=0, atol=1e-6)
         assert np.abs(expected[name]).max() > 1e-3, "nothing would be tested"
 
 
@@ -59,9 +59,9 @@ def test_gradients_of_the_value_are_those_of_finite_differences(seed):
     def loss(moved: Weights) -> float:
         return networks.value_gradient(moved, networks.forward(moved, states), targets)[0]
 
-    _, found = networks.value_gradient(weights, networks.forward(weights, states), targets)
+    _, gradient = networks.value_gradient(weights, networks.forward(weights, states), targets)
     for name, array in differences(loss, weights).items():
-        np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(gradient[name], array, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("entropy", [0.0, 0.7])
@@ -74,12 +74,12 @@ def test_gradients_are_those_of_torch(entropy):
         hidden = torch.relu(hidden @ tensors[f"w{layer}"] + tensors[f"b{layer}"])
     logits = hidden @ tensors["w3"] + tensors["b3"]
     logs = torch.log_softmax(torch.where(torch.tensor(allowed), logits, networks.FORBIDDEN), dim=1)
-    taken = logs[torch.arange(SAMPLES), torch.tensor(actions)]
-    loss = -(taken * torch.tensor(advantages)).mean() + entropy * (logs.exp() * logs).sum(dim=1).mean()
+    chosen_logs = logs[torch.arange(SAMPLES), torch.tensor(actions)]
+    loss = -(chosen_logs * torch.tensor(advantages)).mean() + entropy * (logs.exp() * logs).sum(dim=1).mean()
     loss.backward()
-    _, found = networks.policy_gradient(weights, states, allowed, actions, advantages, entropy)
+    _, gradient = networks.policy_gradient(weights, states, allowed, actions, advantages, entropy)
     for name in networks.NAMES:
-        np.testing.assert_allclose(found[name], tensors[name].grad.numpy(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(gradient[name], tensors[name].grad.numpy(), rtol=0, atol=1e-12)
 
 
 def test_what_is_not_allowed_has_no_probability_and_no_part_in_the_entropy():
@@ -104,10 +104,10 @@ def test_adam_takes_the_steps_of_its_publication():
 
 def test_a_step_changes_none_of_what_it_was_given():
     weights, *sample = example(1)
-    kept = {name: array.copy() for name, array in weights.items()}
+    copies = {name: array.copy() for name, array in weights.items()}
     moments = networks.still(weights)
     networks.adam(weights, networks.policy_gradient(weights, *sample, 0.1)[1], moments, 0.1)
-    assert all((weights[name] == kept[name]).all() and not moments.first[name].any() for name in kept)
+    assert all((weights[name] == copies[name]).all() and not moments.first[name].any() for name in copies)
 
 
 def test_sizes_of_the_networks_are_those_of_the_publication():

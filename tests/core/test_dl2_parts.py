@@ -56,9 +56,9 @@ def test_without_replay_a_step_sees_each_sample_of_the_last_slot_once(monkeypatc
 def test_the_moving_average_goes_on_after_an_interruption_and_is_the_mean_of_clusters():
     state = courses.learn(TINY, courses.begin(TINY), [small(1)])
     assert state.brain.usual is not None
-    kept = courses.thaw(TINY, courses.freeze(TINY, state))
-    assert kept is not None
-    assert kept.brain.usual == state.brain.usual
+    again = courses.thaw(TINY, courses.freeze(TINY, state))
+    assert again is not None
+    assert again.brain.usual == state.brain.usual
     brains = [courses.begin(TINY).brain.after(reward) for reward in (0.0, 1.0)]
     assert courses._mean(brains).usual == 0.5
     assert courses._mean([courses.begin(TINY).brain] * 2).usual is None

@@ -143,23 +143,23 @@ class Counting:
     """A teacher with a memory: how often it was asked."""
 
     name: ClassVar[str] = "counting"
-    asked: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     def decide(self, view: View) -> Plan:
-        self.asked.append(view.memory.get("asked", 0))
-        return Plan(memory={"asked": self.asked[-1] + 1})
+        self.counts.append(view.memory.get("asked", 0))
+        return Plan(memory={"asked": self.counts[-1] + 1})
 
 
 def test_the_teacher_has_its_own_memory_back_and_is_asked_once_a_slot():
     scenario, counting = replace(two_jobs(), slots=4), Counting()
     decided(Dl2(network=network(), taught_by=counting), scenario)
-    assert counting.asked == [0, 1, 2, 3]
+    assert counting.counts == [0, 1, 2, 3]
 
 
 def test_without_the_guard_nobody_asks_the_teacher():
     counting = Counting()
     decided(Dl2(network=network(), taught_by=counting, guard=False), two_jobs())
-    assert counting.asked == []
+    assert counting.counts == []
 
 
 def test_in_the_shadow_the_teacher_decides_and_the_networks_numbers_are_kept():
@@ -178,23 +178,23 @@ def test_in_the_shadow_the_teacher_decides_and_the_networks_numbers_are_kept():
 def test_weights_come_back_from_their_file_and_the_same_weights_are_the_same_bytes():
     content = files.encode(network())
     assert content == files.encode(network())
-    found = files.decode(content)
-    assert found.shape == SHAPE
-    assert all(np.allclose(found.weights[name], network().weights[name], atol=1e-3) for name in networks.NAMES)
+    again = files.decode(content)
+    assert again.shape == SHAPE
+    assert all(np.allclose(again.weights[name], network().weights[name], atol=1e-3) for name in networks.NAMES)
 
 
 @pytest.mark.parametrize("name", ["dl2", "offline_rl"])
 def test_shipped_weights_are_small_and_sooner_done_than_their_teacher_on_draws_they_never_saw(name):
     content = pkgutil.get_data("scheduling.core.policies.dl2", f"{name}.npz")
     assert len(content) < 1_000_000
-    found = files.shipped(name)
-    assert isinstance(found, Network)
-    assert found.facts["offline"] == (name == "offline_rl")
+    network_of_name = files.shipped(name)
+    assert isinstance(network_of_name, Network)
+    assert network_of_name.facts["offline"] == (name == "offline_rl")
     completions = {"shipped": [], "teacher": []}
     for seed in (9_000_001, 9_000_002, 9_000_003):
         size = {"tenants": 1, "servers": 20, "jobs": 30, "span": 20, "cells": False}
         scenario = read(synthetic(seed=seed, preset="dl2", **size))
-        for kind, policy in (("shipped", Dl2(network=found, guard=False)), ("teacher", teacher(scenario))):
+        for kind, policy in (("shipped", Dl2(network=network_of_name, guard=False)), ("teacher", teacher(scenario))):
             completions[kind].append(judge(policy, scenario).completion)
     assert np.mean(completions["shipped"]) < np.mean(completions["teacher"])
 

@@ -43,9 +43,9 @@ def taught(
 def test_lessons_are_the_teachers_units_in_order_and_void_at_the_end():
     """By hand: a job has three workers and two parameter servers for three fifths of its work, then for the rest."""
     scenario = make_scenario([make_job(0, epochs=1, chunks=5, max_ps=2)], cluster=make_cluster(((4,), (4,))))
-    found = taught(scenario, "srtf", workers=3)
-    assert found.actions.tolist() == [BOTH, WORKER_ONLY, SHAPE.void] * 2
-    rows = found.states.reshape(6, 3, 8)
+    answer = taught(scenario, "srtf", workers=3)
+    assert answer.actions.tolist() == [BOTH, WORKER_ONLY, SHAPE.void] * 2
+    rows = answer.states.reshape(6, 3, 8)
     np.testing.assert_allclose(rows[:, 0, 4], [1.0] * 3 + [0.4] * 3)  # work left
     np.testing.assert_allclose(rows[:, 0, 6] * 8, [1, 2, 3, 1, 2, 3])  # workers
     assert rows[0, 0, 3] == 0 < rows[3, 0, 3]  # age
@@ -55,8 +55,8 @@ def test_bundles_go_round_before_the_rest():
     """By hand: two jobs with two workers and a parameter server each, without first bundles."""
     jobs = [make_job(number, epochs=1, chunks=4, max_ps=1) for number in range(2)]
     scenario = make_scenario(jobs, cluster=make_cluster(((6,), (4,))))
-    found = taught(scenario, "srtf", replace(SHAPE, first_bundle=False), workers=2)
-    assert found.actions.tolist() == [BOTH, 3 + BOTH, WORKER_ONLY, 3 + WORKER_ONLY, SHAPE.void] * 2
+    answer = taught(scenario, "srtf", replace(SHAPE, first_bundle=False), workers=2)
+    assert answer.actions.tolist() == [BOTH, 3 + BOTH, WORKER_ONLY, 3 + WORKER_ONLY, SHAPE.void] * 2
 
 
 def test_a_teacher_that_books_whole_lives_teaches_slot_by_slot():
@@ -65,10 +65,10 @@ def test_a_teacher_that_books_whole_lives_teaches_slot_by_slot():
 
 
 def test_jobs_in_other_rows_are_the_same_lesson():
-    given = taught(small(2))
+    examples = taught(small(2))
     rows = np.array([2, 0, 1])
-    states, allowed, actions = in_other_rows(given.states, given.allowed, given.actions, SHAPE, rows)
-    for before, after, action, moved in zip(given.states, states, given.actions, actions, strict=True):
+    states, allowed, actions = in_other_rows(examples.states, examples.allowed, examples.actions, SHAPE, rows)
+    for before, after, action, moved in zip(examples.states, states, examples.actions, actions, strict=True):
         assert (after.reshape(3, 8) == before.reshape(3, 8)[rows]).all()
         if action == SHAPE.void:
             assert moved == SHAPE.void
@@ -79,11 +79,11 @@ def test_jobs_in_other_rows_are_the_same_lesson():
 
 
 def test_lessons_are_learnt():
-    given, dice = taught(small(3)), np.random.default_rng(1)
+    examples, dice = taught(small(3)), np.random.default_rng(1)
     weights = networks.start(dice, SHAPE.inputs, SHAPE.actions, 64, np.float32)
     moments, losses = networks.still(weights), []
     for _ in range(30):
-        weights, moments, loss = study(weights, moments, given, SHAPE, dice, rate=0.005, batch=64, shuffle=False)
+        weights, moments, loss = study(weights, moments, examples, SHAPE, dice, rate=0.005, batch=64, shuffle=False)
         losses.append(loss)
     assert losses[-1] < 0.6 * losses[0]
 
@@ -146,8 +146,8 @@ def test_a_training_that_was_interrupted_goes_on_as_if_it_had_not_been():
 
     straight = courses.begin(TINY)
     broken = courses.begin(TINY)
-    given = taught(small(1))
-    straight, broken = (courses.take_lessons(TINY, state, given) for state in (straight, broken))
+    examples = taught(small(1))
+    straight, broken = (courses.take_lessons(TINY, state, examples) for state in (straight, broken))
     for _ in range(3):
         straight = step(straight)
         broken = courses.thaw(TINY, courses.freeze(TINY, step(broken)))
@@ -177,8 +177,8 @@ def test_clusters_begin_each_round_alike_and_become_their_mean():
     state = courses.begin(course)
     for rounds in range(2):
         alone = [
-            courses.learn(TINY, replace(state, replays=[kept]), [small(seed)])
-            for seed, kept in zip((1, 2), copies(course, state), strict=True)
+            courses.learn(TINY, replace(state, replays=[replay]), [small(seed)])
+            for seed, replay in zip((1, 2), copies(course, state), strict=True)
         ]
         state = courses.learn(course, state, [small(1), small(2)])
         if rounds == 0:  # the second cluster's dice are its own
@@ -214,9 +214,9 @@ def test_offline_rounds_train_at_the_analytical_speed():
 
 
 def test_margins_are_paired():
-    found = margin([10.0, 20.0], [9.0, 22.0])
-    assert (round(found.mean, 9), found.wins, found.runs) == (0.0, 1, 2)
-    assert found.spread == pytest.approx(0.2 / np.sqrt(2))
+    result = margin([10.0, 20.0], [9.0, 22.0])
+    assert (round(result.mean, 9), result.wins, result.runs) == (0.0, 1, 2)
+    assert result.spread == pytest.approx(0.2 / np.sqrt(2))
 
 
 def test_a_little_training_is_better_than_none():

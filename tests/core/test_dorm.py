@@ -52,7 +52,7 @@ def share(job: Job, numbers: Numbers, cluster: Cluster) -> float:
 
 def fair(jobs: list[Job], cluster: Cluster) -> list[float]:
     """Progressive filling of the cluster as one server."""
-    left, counts, stuck = cluster.total.copy(), [0] * len(jobs), set[int]()
+    room, counts, stuck = cluster.total.copy(), [0] * len(jobs), set[int]()
 
     def held(k: int, workers: int) -> Numbers:
         per_worker = jobs[k].worker_types[0].mbps / jobs[k].ps_types[0].mbps
@@ -63,10 +63,10 @@ def fair(jobs: list[Job], cluster: Cluster) -> list[float]:
         _, k = min(shares)
         more = max(counts[k] + 1, jobs[k].min_workers)
         extra = amounts(jobs[k], held(k, more))[:, 0] - amounts(jobs[k], held(k, counts[k]))[:, 0]
-        if more > jobs[k].max_workers or (extra > left + 1e-9).any():
+        if more > jobs[k].max_workers or (extra > room + 1e-9).any():
             stuck.add(k)
         else:
-            left, counts[k] = left - extra, more
+            room, counts[k] = room - extra, more
     return [share(job, held(k, counts[k]), cluster) for k, job in enumerate(jobs)]
 
 
@@ -103,13 +103,13 @@ def allowed(
 
 
 def numbers_of(plan: Plan, servers: int) -> dict[int, Numbers]:
-    found = {}
+    numbers = {}
     for booking in plan.bookings:
         workers, ps = [0] * servers, [0] * servers
         for row in booking.allocation:
             workers[row.server], ps[row.server] = row.workers, row.ps
-        found[booking.job] = (tuple(workers), tuple(ps))
-    return found
+        numbers[booking.job] = (tuple(workers), tuple(ps))
+    return numbers
 
 
 def random_event(dice: np.random.Generator) -> tuple[Cluster, list[Job]]:
@@ -202,10 +202,10 @@ def test_a_large_event_is_counted_as_a_whole_and_then_placed(monkeypatch: pytest
     jobs = [make_job(n, epochs=5, chunks=4, ps_types=[make_ps(mbps=2)]) for n in range(3)]
     first = Dorm().decide(make_view(jobs[:2], cluster=cluster))
     second = Dorm().decide(make_view(jobs, slot=1, cluster=cluster, memory=first.memory))
-    kept = [numbers_of(second, 3)[n] == numbers_of(first, 3)[n] for n in range(2)]
-    assert kept.count(False) <= 1
-    taken = sum(amounts(jobs[n], numbers) for n, numbers in numbers_of(second, 3).items())
-    assert (taken <= cluster.capacity).all()
+    unchanged = [numbers_of(second, 3)[n] == numbers_of(first, 3)[n] for n in range(2)]
+    assert unchanged.count(False) <= 1
+    demand = sum(amounts(jobs[n], numbers) for n, numbers in numbers_of(second, 3).items())
+    assert (demand <= cluster.capacity).all()
     assert len(second.bookings) == 3
 
 

@@ -159,10 +159,10 @@ class Stubborn:
     """Gives every job four workers and a parameter server, whatever it asks for."""
 
     name: ClassVar[str] = "stubborn"
-    asked: list[View]
+    views: list[View]
 
     def decide(self, view: View) -> Plan:
-        self.asked.append(view)
+        self.views.append(view)
         rows = (Allocation(0, view.slot, view.slot + 1, 4, 1),)
         return Plan([Booking(job.number, view.slot, view.slot + 1, rows, 1.0, 4, 1) for job in view.waiting])
 
@@ -172,7 +172,7 @@ def test_a_policy_that_heeds_no_limit_leaves_the_job_without_a_slot() -> None:
     policy = Stubborn([])
     plan = Elastic(policy, PRICES).decide(view)
     assert (plan.bookings, plan.smaller) == ([], {})
-    assert [len(each.waiting) for each in policy.asked] == [1, 1, 0]
+    assert [len(each.waiting) for each in policy.views] == [1, 1, 0]
     assert [refusal.reason.code for refusal in plan.refusals] == ["low_balance"]
 
 

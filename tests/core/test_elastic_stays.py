@@ -14,7 +14,7 @@ from scheduling.core.policies.elastic import UNBROKEN
 from scheduling.core.simulation import simulate
 from scheduling.core.types import Booking, Job, Plan, Policy, View
 from tests.core.builders import make_cluster, make_job, make_tenant, make_view
-from tests.core.policy_examination import Examined, kept
+from tests.core.policy_examination import Examined, snapshot
 from tests.core.random_markets import random_market
 
 ASKED = sorted(SINGLE_SLOTS & POLICIES.keys())
@@ -52,7 +52,7 @@ def servers(capacities: list[list[float]], *jobs: Job, **fields: Any) -> View:
 def next_slot(view: View, plan: Plan, *jobs: Job, **fields: Any) -> View:
     """The coming slot: what ran has that much less to do, and these jobs have come."""
     done = {booking.job: booking.work for booking in plan.bookings}
-    rest = [left - done.get(job.number, 0.0) for job, left in zip(view.waiting, view.remaining.tolist(), strict=True)]
+    rest = [work - done.get(job.number, 0.0) for job, work in zip(view.waiting, view.remaining.tolist(), strict=True)]
     waiting = (*view.waiting, *jobs)
     remaining = np.array([*rest, *(float(job.work) for job in jobs)])
     memory = view.memory if plan.memory is None else plan.memory
@@ -188,7 +188,7 @@ class Recorder(Examined):
 
     def decide(self, view: View) -> Plan:
         plan = super().decide(view)
-        self.slots.append((kept(view), plan))
+        self.slots.append((snapshot(view), plan))
         return plan
 
 

@@ -17,7 +17,7 @@ def curve(b0: float, b1: float, b2: float, epochs: int = 40) -> np.ndarray:
     return 1.0 / (b0 * np.arange(1, epochs + 1) + b1) + b2
 
 
-def made(b0: float, b1: float, b2: float) -> curves.Curves:
+def curves_of(b0: float, b1: float, b2: float) -> curves.Curves:
     one = np.ones(1)
     return curves.Curves(b0 * one, b1 * one, b2 * one, one, one > 0, one > 0)
 
@@ -91,10 +91,10 @@ def test_outliers_are_those_of_the_rule_said_plainly(values):
     points = losses.cleaned(np.array([values]))
     assert points.flagged[0] == pytest.approx(sum(flags) / len(values))
     if not all(flags):
-        kept = [index for index, flag in enumerate(flags) if not flag]
+        inliers = [index for index, flag in enumerate(flags) if not flag]
         expected = []
         for index, value in enumerate(values):
-            left, right = [k for k in kept if k <= index][-1:], [k for k in kept if k >= index][:1]
+            left, right = [k for k in inliers if k <= index][-1:], [k for k in inliers if k >= index][:1]
             near = [values[k] for k in left + right]
             expected.append(value if not flags[index] else sum(near) / len(near))
         assert points.losses[0] * points.scale[0] == pytest.approx(expected)
@@ -135,11 +135,11 @@ def test_convergence_is_where_a_walk_along_the_curve_finds_it(coefficients, delt
     while quiet < patience:
         quiet = quiet + 1 if before - value[epoch] < delta else 0
         before, epoch = value[epoch], epoch + 1
-    assert convergence.total_epochs(made(*coefficients), delta, patience)[0] == epoch
+    assert convergence.total_epochs(curves_of(*coefficients), delta, patience)[0] == epoch
 
 
 def test_a_curve_that_does_not_fall_has_converged_after_patience():
-    assert convergence.total_epochs(made(0.0, 1.0, 0.0), 0.01, 3)[0] == 3
+    assert convergence.total_epochs(curves_of(0.0, 1.0, 0.0), 0.01, 3)[0] == 3
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -161,8 +161,8 @@ def test_probes_with_as_many_servers_as_workers_cannot_tell_the_coefficients_apa
     for pairs, right in (([(n, n) for n in range(1, 6)], False), (speeds.probes(16, 16), True)):
         ps, workers = (np.array([column], dtype=float) for column in zip(*pairs, strict=True))
         speed = speeds.steps_per_second(theta[:, None, :], ps, workers, "async")
-        found = speeds.steps_per_second(speeds.fit(ps, workers, speed, "async"), 1, 8, "async")[0]
-        assert (abs(found / truth - 1) < 1e-6) == right
+        estimate = speeds.steps_per_second(speeds.fit(ps, workers, speed, "async"), 1, 8, "async")[0]
+        assert (abs(estimate / truth - 1) < 1e-6) == right
 
 
 @pytest.mark.parametrize("caps", [(1, 1), (1, 16), (16, 1), (3, 5), (16, 16)])
@@ -188,10 +188,10 @@ def test_what_was_measured_is_the_mean_of_its_last_five():
 def test_nonnegative_least_squares_agree_with_scipy(seed):
     dice = np.random.default_rng(seed)
     rows, targets = dice.standard_normal((30, 7, 4)) + 0.3, dice.standard_normal((30, 7))
-    found = nonnegative.solve(rows, targets)
-    assert (found >= 0).all()
+    solutions = nonnegative.solve(rows, targets)
+    assert (solutions >= 0).all()
     for index in range(30):
-        assert found[index] == pytest.approx(nnls(rows[index], targets[index])[0], abs=1e-8)
+        assert solutions[index] == pytest.approx(nnls(rows[index], targets[index])[0], abs=1e-8)
 
 
 def test_many_systems_have_the_solutions_of_a_few_to_the_last_bit():

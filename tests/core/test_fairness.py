@@ -39,7 +39,7 @@ MARKETS = 20
 @cache
 def intervals(mode: str) -> list[tuple[Policy, View, Plan]]:
     """Every decision with a window, of markets with and without a long backlog."""
-    found: list[tuple[Policy, View, Plan]] = []
+    decisions: list[tuple[Policy, View, Plan]] = []
     for seed in range(MARKETS):
         scenario = replace(random_market(seed, mode, backlog=seed % 2 == 1), slots=40)
         policy = Recorded(build(scenario.policy, scenario.cluster, scenario.jobs))
@@ -47,8 +47,8 @@ def intervals(mode: str) -> list[tuple[Policy, View, Plan]]:
         for view in policy.views.values():
             plan = policy.policy.decide(view)
             if plan.windows:
-                found.append((policy.policy, view, plan))
-    return found
+                decisions.append((policy.policy, view, plan))
+    return decisions
 
 
 def with_refunds() -> Iterator[tuple[Scenario, Recorded, Outcome]]:
@@ -62,9 +62,9 @@ def fairness_of(policy: Policy, view: View, plan: Plan, *, with_floors: bool = T
     return interval_fairness(view, plan, alone_plans(policy, view), with_floors=with_floors)
 
 
-def said(found: Fairness) -> tuple[object, ...]:
+def figures(fairness: Fairness) -> tuple[object, ...]:
     """All of it, to be compared."""
-    return found.tenants, replace(found, columns={})
+    return fairness.tenants, replace(fairness, columns={})
 
 
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
@@ -148,7 +148,7 @@ def test_floors_of_being_alone_say_as_much_of_a_guarantee_as_whole_plans() -> No
             one, other = (
                 interval_fairness(view, changed, each, with_floors=True) for each in (alone, alone_floors(policy, view))
             )
-            assert said(one) == said(other)
+            assert figures(one) == figures(other)
     assert gone > 5  # jobs that alone are refused for good, and have no floor
 
 
@@ -210,7 +210,9 @@ def test_names_a_floor_that_was_due_and_did_not_come() -> None:
 
 
 def test_names_a_floor_that_is_not_that_of_being_alone() -> None:
-    policy, view, plan = next(found for found in intervals("guarantee") if any(f.value > 0 for f in found[2].floors))
+    policy, view, plan = next(
+        decision for decision in intervals("guarantee") if any(f.value > 0 for f in decision[2].floors)
+    )
     place = next(index for index, floor in enumerate(plan.floors) if floor.value > 0)
     lower = replace(plan.floors[place], value=plan.floors[place].value / 2)
     changed = replace(plan, floors=[*plan.floors[:place], lower, *plan.floors[place + 1 :]])
@@ -220,7 +222,7 @@ def test_names_a_floor_that_is_not_that_of_being_alone() -> None:
 def test_the_stored_bytes_give_the_same_figures() -> None:
     for policy, view, plan in intervals("guarantee")[:40]:
         stored = view_from(view_bytes(view)), plan_from(plan_bytes(plan))
-        assert said(fairness_of(policy, *stored)) == said(fairness_of(policy, view, plan))
+        assert figures(fairness_of(policy, *stored)) == figures(fairness_of(policy, view, plan))
 
 
 def test_dispersion_is_none_where_more_was_given_back_than_earned() -> None:

@@ -180,9 +180,9 @@ def test_a_draw_is_kept_within_what_the_job_can_use():
 @pytest.mark.parametrize("seed", range(300))
 def test_decides_like_plain_loops_over_the_rules(seed):
     scenario = random_market(seed, "paper", backlog=seed % 2 == 1)
-    asked = (1, 3, 30)[seed % 3]
-    expected = reference(scenario, asked)
-    for track in run(replace(scenario, policy={}), workers=asked):
+    workers = (1, 3, 30)[seed % 3]
+    expected = reference(scenario, workers)
+    for track in run(replace(scenario, policy={}), workers=workers):
         fate = expected.get(track.job.number, WAITING)
         if track.state == AWARDED:
             [booking] = track.bookings

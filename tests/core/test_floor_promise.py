@@ -20,7 +20,7 @@ from scheduling.core.policies import build
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, Track, simulate
 from scheduling.core.types import AWARDED, OWN, WAITING, Booking, Floor, Job, Plan, Policy, View
-from tests.core.policy_examination import kept
+from tests.core.policy_examination import snapshot
 from tests.core.random_markets import random_market, random_value
 
 MARKETS = int(os.environ.get("FLOOR_MARKETS", "480"))
@@ -40,7 +40,7 @@ class Recorded:
         self.window_end = 0
 
     def decide(self, view: View) -> Plan:
-        self.views[view.slot] = kept(view)
+        self.views[view.slot] = snapshot(view)
         self.plans[view.slot] = plan = self.policy.decide(view)
         self.window_end = max([self.window_end, *(window.end for window in plan.windows)])
         return plan
@@ -118,8 +118,8 @@ def altered(chance: random.Random, job: Job) -> Job:
 
 def others_changed(view: View, tenant: int, chance: random.Random | None) -> View:
     """The view with the other tenants' waiting jobs altered, or removed where there is no chance."""
-    kept = [job if job.tenant == tenant else chance and altered(chance, job) for job in view.waiting]
-    waiting = tuple(job for job in kept if job is not None)
+    reports = [job if job.tenant == tenant else chance and altered(chance, job) for job in view.waiting]
+    waiting = tuple(job for job in reports if job is not None)
     active = {booking.job for booking in view.active}
     changed = {job.number: job for job in waiting if job.number not in active}
     floors = {
@@ -138,9 +138,9 @@ def others_changed(view: View, tenant: int, chance: random.Random | None) -> Vie
 
 def phase_one(plan: Plan, view: View, tenant: int) -> tuple[list[Floor], list[Booking]]:
     """What a tenant's jobs get before anything is sold: floors newly given and home awards."""
-    given = [floor for floor in plan.floors if view.jobs[floor.job].tenant == tenant]
+    own_floors = [floor for floor in plan.floors if view.jobs[floor.job].tenant == tenant]
     homes = [(b.job, b.start, b.end, b.allocation) for b in plan.bookings if b.phase == OWN]
-    return sorted(given, key=lambda floor: floor.job), sorted(
+    return sorted(own_floors, key=lambda floor: floor.job), sorted(
         row for row in homes if view.jobs[row[0]].tenant == tenant
     )
 

@@ -77,14 +77,14 @@ class Asked:
         """What of a price does not come back to the first tenant: in home cells, all but its contribution."""
         windows, servers = self.view().windows, len(self.calendar.cluster.servers)
 
-        def kept(slot: int, place: int, resource: int) -> float:
+        def part(slot: int, place: int, resource: int) -> float:
             if place < servers or slot >= FRONTIER:  # from there on home cells are not for sale
                 return 1.0
             window = next(one for one in windows if one.start <= slot < one.end)
             idle = window.idle[resource, :-1, slot - window.start]
             return 1.0 - idle[0] / idle.sum() if idle.sum() else 1.0
 
-        return kept
+        return part
 
 
 def random_market(dice: np.random.Generator, policy: str) -> Asked:
@@ -155,13 +155,13 @@ def gained(booking: Booking | None, job: Job) -> float:
     return float(job.value(booking.end - job.arrival)) - (booking.paid - own_part)
 
 
-def soonest_at_home(asked: Asked) -> float:
+def soonest_at_home(question: Asked) -> float:
     """The value of the job on its tenant's own idle cells alone: as many workers as fit in each slot, until it is done.
 
     What is idle of them is counted here from the bookings: the tenant's cells on a server less its own use, and no more
     than is free there beside what others keep.
     """
-    calendar, job, done = asked.calendar, asked.job, 0
+    calendar, job, done = question.calendar, question.job, 0
     ratio = job.worker_types[0].mbps / job.ps_types[0].mbps
     for slot in range(FRONTIER):
         free = calendar.home.capacity - _held(calendar, slot, None)
@@ -191,16 +191,16 @@ def _keeps(calendar: Shared, tenant: int, slot: int) -> bool:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_the_answer_leaves_as_much_as_the_best_of_plain_loops_over_net_prices_and_own_cells(block: int) -> None:
     phases = {OWN: 0, SHARED: 0, None: 0}
-    for asked in random_markets(block, 60, "oasis"):
-        booking = asked.answer()
+    for question in random_markets(block, 60, "oasis"):
+        booking = question.answer()
         rented = reference_oasis.answer(
-            asked.job, asked.plain_view(), PRICE["worker"], PRICE["ps"], "market", net=asked.parts_kept()
+            question.job, question.plain_view(), PRICE["worker"], PRICE["ps"], "market", net=question.parts_kept()
         )
-        best = max(soonest_at_home(asked), rented.value - rented.cost if rented else 0.0)
-        assert gained(booking, asked.job) == pytest.approx(best, abs=3e-6)
+        best = max(soonest_at_home(question), rented.value - rented.cost if rented else 0.0)
+        assert gained(booking, question.job) == pytest.approx(best, abs=3e-6)
         phases[booking.phase if booking else None] += 1
         if booking is not None:
-            asked.calendar.place(INSTANT, asked.job, booking)  # nothing is given out twice
+            question.calendar.place(INSTANT, question.job, booking)  # nothing is given out twice
     assert min(phases[OWN], phases[SHARED]) > 8
 
 
@@ -208,7 +208,7 @@ def test_the_answer_leaves_as_much_as_the_best_of_plain_loops_over_net_prices_an
 def test_pdors_leaves_as_much_as_the_plain_quantum_program_at_net_prices(block: int) -> None:
     dice, rented = np.random.default_rng([1710, block]), 0
     policy = build({**POLICIES["pdors"], "external": "milp"}, make_cluster(), [])
-    for asked in random_markets(block + 20, 12, "pdors"):
+    for question in random_markets(block + 20, 12, "pdors"):
         job = make_sample_job(
             7,
             arrival=0.0,
@@ -221,11 +221,11 @@ def test_pdors_leaves_as_much_as_the_plain_quantum_program_at_net_prices(block: 
             ps=[0.0, 1.0],
             value=Linear(-float(dice.uniform(0.05, 3.0)), float(dice.uniform(3, 40))),
         )
-        view = replace(asked.plain_view(), waiting=(job,), jobs={7: job})
+        view = replace(question.plain_view(), waiting=(job,), jobs={7: job})
         parts = int(parts_of_speed(speed_of(job, job.worker_types[0], job.ps_types[0], view.cluster.slot_seconds), 4))
-        price, net = POLICIES["pdors"]["price"], asked.parts_kept()
+        price, net = POLICIES["pdors"]["price"], question.parts_kept()
         best = reference_pdors.quantum_payoff(job, view, price, parts, "market", net)
-        plan = policy.decide(replace(asked.view(job), own_idle=None))
+        plan = policy.decide(replace(question.view(job), own_idle=None))
         booking = plan.bookings[0] if plan.bookings else None
         assert gained(booking, job) == pytest.approx(best, abs=3e-6)
         rented += booking is not None
@@ -237,32 +237,32 @@ def test_pdors_leaves_as_much_as_the_plain_quantum_program_at_net_prices(block: 
 def test_a_tenant_is_never_worse_off_than_on_its_own_idle_cells(block: int, policy: str) -> None:
     """Nor at a loss, by the clock of the market."""
     at_home = 0
-    for asked in random_markets(block + 10, 40, policy):
-        booking = asked.answer()
-        least = soonest_at_home(asked) if policy == "oasis" else booking.floor if booking else 0.0
-        assert gained(booking, asked.job) >= least
+    for question in random_markets(block + 10, 40, policy):
+        booking = question.answer()
+        least = soonest_at_home(question) if policy == "oasis" else booking.floor if booking else 0.0
+        assert gained(booking, question.job) >= least
         if booking is not None:
             at_home += booking.phase == OWN
-            assert gained(booking, asked.job) > 0
+            assert gained(booking, question.job) > 0
             assert booking.floor == pytest.approx(least)
-            assert booking.value == float(asked.job.value(booking.end - asked.job.arrival))
-            assert booking.ideal == float(asked.job.value(booking.end))
-            asked.calendar.place(INSTANT, asked.job, booking)
+            assert booking.value == float(question.job.value(booking.end - question.job.arrival))
+            assert booking.ideal == float(question.job.value(booking.end))
+            question.calendar.place(INSTANT, question.job, booking)
     assert at_home > 3
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_on_its_own_cells_it_pays_nothing_and_on_others_its_limit_is_kept(policy: str) -> None:
     limited = 0
-    for asked in random_markets(30, 60, policy):
-        free = asked.answer()
+    for question in random_markets(30, 60, policy):
+        free = question.answer()
         if free is None or free.phase == OWN:
             assert free is None or (free.paid, free.cost, free.payouts) == (0.0, 0.0, None)
             continue
         for part in (0.3, 0.7, 0.999):
-            limited_job = replace(asked.job, max_price=free.paid * part)
-            booking = asked.answer(limited_job)
-            assert gained(booking, limited_job) <= gained(free, asked.job) + 2e-6
+            limited_job = replace(question.job, max_price=free.paid * part)
+            booking = question.answer(limited_job)
+            assert gained(booking, limited_job) <= gained(free, question.job) + 2e-6
             if booking is not None:
                 assert booking.paid <= limited_job.max_price
             limited += booking is not None
@@ -301,13 +301,13 @@ def test_an_honest_value_report_never_loses_with_own_cells_and_own_parts(block: 
     """Both menus, own cells and net prices, are there before the report: it only chooses from them."""
     dice = np.random.default_rng([171, block])
     lies = 0
-    for asked in random_markets(block + 50, 25 if policy == "oasis" else 8, policy):
-        job = replace(asked.job, max_price=float(dice.choice([1.0, 4.0, 50.0])))
-        honest = gained(asked.answer(job), job)
+    for question in random_markets(block + 50, 25 if policy == "oasis" else 8, policy):
+        job = replace(question.job, max_price=float(dice.choice([1.0, 4.0, 50.0])))
+        honest = gained(question.answer(job), job)
         for _ in range(4):
             lie = Sigmoid(
                 float(dice.uniform(1, 90)), float(dice.choice([0, 0.2, 1.0, 5.0])), float(dice.integers(0, 9))
             )
             lies += 1
-            assert gained(asked.answer(replace(job, value=lie)), job) <= honest + 2e-6
+            assert gained(question.answer(replace(job, value=lie)), job) <= honest + 2e-6
     assert lies >= 32

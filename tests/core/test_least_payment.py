@@ -250,20 +250,20 @@ def test_a_slot_of_an_elastic_pool_is_free_only_on_ones_own_or_the_operators_uni
     job = make_job(0, tenant=payer)
     booking = Booking(0, 0, 1, rows, 1.0, sum(row.workers for row in rows), sum(row.ps for row in rows))
     view = make_view([job], cluster=cluster)
-    found = priced(booking, view, np.array(rates), owners_shares(cluster))
+    after = priced(booking, view, np.array(rates), owners_shares(cluster))
     theirs = np.delete(owned, payer, axis=1).sum(axis=1)  # (resources, servers)
     takes_theirs = any((row.workers and theirs[0, row.server]) or (row.ps and theirs[1, row.server]) for row in rows)
     before = priced(
         booking, replace(view, cluster=replace(cluster, least_payment=0.0)), np.array(rates), owners_shares(cluster)
     )
     if takes_theirs or before.paid > 0:
-        assert found.paid == pytest.approx(max(before.paid, COIN), rel=1e-12)
-        assert (found.phase, found.payouts[payer]) == (SHARED, 0.0)
-        assert charges(found).sum() == micro(found.paid) >= 1
+        assert after.paid == pytest.approx(max(before.paid, COIN), rel=1e-12)
+        assert (after.phase, after.payouts[payer]) == (SHARED, 0.0)
+        assert charges(after).sum() == micro(after.paid) >= 1
     else:
-        assert (found.paid, found.phase, found.cost) == (0.0, before.phase, before.cost)
+        assert (after.paid, after.phase, after.cost) == (0.0, before.phase, before.cost)
     if before.paid >= COIN:
-        assert records.plan_bytes(Plan([found])) == records.plan_bytes(Plan([before]))
+        assert records.plan_bytes(Plan([after])) == records.plan_bytes(Plan([before]))
 
 
 def test_without_a_price_of_use_the_other_tenants_share_the_smallest_amount() -> None:
@@ -272,9 +272,9 @@ def test_without_a_price_of_use_the_other_tenants_share_the_smallest_amount() ->
     cluster = replace(make_cluster([[8], [8]], cells=cells, tenants=tenants), least_payment=COIN)
     view = make_view([make_job(0, tenant=2)], cluster=cluster)
     booking = Booking(0, 0, 1, (Allocation(0, 0, 1, 2, 1),), 1.0, 2, 1)
-    found = priced(booking, view, np.zeros(2), owners_shares(cluster))
-    assert found.payouts.tolist() == pytest.approx([0.75 * COIN, 0.25 * COIN, 0.0, 0.0])
-    assert charges(found).tolist() == [[1, 0, 0, 0]]
+    after = priced(booking, view, np.zeros(2), owners_shares(cluster))
+    assert after.payouts.tolist() == pytest.approx([0.75 * COIN, 0.25 * COIN, 0.0, 0.0])
+    assert charges(after).tolist() == [[1, 0, 0, 0]]
 
 
 def test_who_cannot_pay_the_smallest_amount_waits_and_is_told_its_price() -> None:

@@ -198,13 +198,13 @@ def test_the_view_holds_what_decides_and_comes_back_from_its_bytes() -> None:
         1: Running(20, TARGET, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
         2: Running(20, None, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
     }
-    told = informed(view, running)
-    assert [job.number for job in told.waiting] == [0, 2]  # the second has converged
-    assert told.remaining[0] < 320.0
-    assert told.remaining[1] == 320.0
-    assert told.waiting[1].samples.speed
+    believed_view = informed(view, running)
+    assert [job.number for job in believed_view.waiting] == [0, 2]  # the second has converged
+    assert believed_view.remaining[0] < 320.0
+    assert believed_view.remaining[1] == 320.0
+    assert believed_view.waiting[1].samples.speed
     policy = build({"name": "optimus"}, view.cluster, jobs)
-    assert plan_bytes(policy.decide(view_from(view_bytes(told)))) == plan_bytes(policy.decide(told))
+    assert plan_bytes(policy.decide(view_from(view_bytes(believed_view)))) == plan_bytes(policy.decide(believed_view))
 
 
 JOBS = [make_job(number, chunks=8, epochs=100, max_workers=8) for number in range(3)]
@@ -241,24 +241,24 @@ LONG = [make_job(number, chunks=8, epochs=1000, max_workers=8) for number in ran
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(5, 120), st.floats(1.0, 1000.0))
-def test_a_young_job_gains_nothing_by_seeming_old(done: int, told: float) -> None:
+def test_a_young_job_gains_nothing_by_seeming_old(done: int, estimate: float) -> None:
     """Gains of young jobs count for 0.95: who says that it has less to go must not get the missing part for it."""
     policy = build({"name": "optimus", "young": 0.95, "restart": 0}, make_cluster(((14,), (14,))), LONG)
     assert isinstance(policy, HeedsReports)
     assert policy.heeds_reports
     work = float(LONG[0].work)
-    left = work * (1000 - done) / 1000
-    view = replace(make_view(LONG, cluster=make_cluster(((14,), (14,)))), remaining=np.full(3, left))
+    rest = work * (1000 - done) / 1000
+    view = replace(make_view(LONG, cluster=make_cluster(((14,), (14,)))), remaining=np.full(3, rest))
 
     def first(view: View) -> int:
         return next((each.workers + each.ps for each in policy.decide(view).bookings if each.job == 0), 0)
 
-    said = believed(view, {0: Belief(told)}, policy.heeded)
-    assert said.remaining[0] <= left
-    assert first(said) <= first(view)
-    weight = 0.95 if 1 - left / work < 0.1 else 1.0
-    after = 0.95 if 1 - said.remaining[0] / work < 0.1 else 1.0
-    assert said.remaining[0] * after <= left * weight * (1 + 1e-12)
+    believed_view = believed(view, {0: Belief(estimate)}, policy.heeded)
+    assert believed_view.remaining[0] <= rest
+    assert first(believed_view) <= first(view)
+    weight = 0.95 if 1 - rest / work < 0.1 else 1.0
+    after = 0.95 if 1 - believed_view.remaining[0] / work < 0.1 else 1.0
+    assert believed_view.remaining[0] * after <= rest * weight * (1 + 1e-12)
 
 
 def test_policies_with_another_ones_allocation_are_told_nothing() -> None:
@@ -283,8 +283,8 @@ def lived(losses: tuple[float, ...]) -> tuple[str, int, float]:
 
     def beliefs(view: View) -> View:
         running = {}
-        for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
-            done = min(int((job.work - left) * job.epochs / job.work + 1e-9), 29)
+        for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True):
+            done = min(int((job.work - rest) * job.epochs / job.work + 1e-9), 29)
             running[job.number] = Running(done, TARGET, LossReports(losses if job.number == 0 else ()))
         return informed(with_epochs(view, dict.fromkeys(range(3), 100)), running)
 

@@ -37,9 +37,9 @@ def test_a_steeper_value_pays_in_the_papers_example() -> None:
     before = plan_outcome(view, plan)
     lie = replace(view.jobs[numbers["j21"]], value=Linear(-3.0, 100.0))
     after = plan_outcome(view, policy.decide(supposed(view, lie)), lie)
-    told = after.outcomes[numbers["j21"]]
-    assert (told.start, told.end, told.paid) == (8, 10, 0.0)
-    assert told.value == 100 - 2 * (10 - 3)  # by what it is really worth
+    outcome = after.outcomes[numbers["j21"]]
+    assert (outcome.start, outcome.end, outcome.paid) == (8, 10, 0.0)
+    assert outcome.value == 100 - 2 * (10 - 3)  # by what it is really worth
     assert after.outcomes[numbers["j12"]].paid == 24
     assert after.gains - before.gains == pytest.approx([0 - 4, 4 + 4, 0])
     assert before.gains == pytest.approx([160, 90, 0])
@@ -51,12 +51,12 @@ def test_more_chunks_pay_in_the_papers_example_and_the_run_is_as_long_as_it_real
     real = view.jobs[numbers["j21"]]
     lie = replace(real, chunks=4, max_workers=4)
     after = plan_outcome(view, policy.decide(supposed(view, lie)), lie)
-    told, before = after.outcomes[numbers["j21"]], plan_outcome(view, plan).outcomes[numbers["j21"]]
-    assert told.state == "awarded"
-    assert told.start is not None
+    outcome, before = after.outcomes[numbers["j21"]], plan_outcome(view, plan).outcomes[numbers["j21"]]
+    assert outcome.state == "awarded"
+    assert outcome.start is not None
     assert before.start is not None
-    assert told.start < before.start
-    assert told.value > before.value
+    assert outcome.start < before.start
+    assert outcome.value > before.value
 
 
 def lies(view: View, job: Job) -> Iterator[Job]:
@@ -72,21 +72,21 @@ def lies(view: View, job: Job) -> Iterator[Job]:
 @pytest.mark.parametrize(("mode", "most"), [("guarantee", 60), ("paper", 12)])
 def test_the_difference_is_exactly_the_one_of_the_cores_gains(mode: str, most: int) -> None:
     """The same figures by another road: the fairness of the interval under the other plan, with real values."""
-    changed = asked = 0
+    changed = lie_count = 0
     for policy, view, plan in intervals(mode)[:most]:
         for job in view.waiting[:3]:
             if job.arrival >= view.slot or job.number in view.floors:
                 continue
             for lie in lies(view, job):
                 other = policy.decide(supposed(view, lie))
-                found = plan_outcome(view, other, lie).gains - plan_outcome(view, plan).gains
+                difference = plan_outcome(view, other, lie).gains - plan_outcome(view, plan).gains
                 alone = alone_plans(policy, view)
                 one, two = (interval_fairness(view, each, alone, with_floors=False) for each in (plan, other))
                 wanted = [b.gain - a.gain for a, b in zip(one.tenants, two.tenants, strict=True)]
-                assert found[:-1] == pytest.approx(wanted, abs=1e-9)
-                asked += 1
-                changed += bool(np.any(np.abs(found) > 1e-9))
-    print(f"{asked} lies, {changed} change somebody's gain")
+                assert difference[:-1] == pytest.approx(wanted, abs=1e-9)
+                lie_count += 1
+                changed += bool(np.any(np.abs(difference) > 1e-9))
+    print(f"{lie_count} lies, {changed} change somebody's gain")
     assert changed > 4
 
 
@@ -130,7 +130,7 @@ def test_a_job_that_says_it_comes_later_is_not_there_yet() -> None:
     policy, view, _ = intervals("guarantee")[0]
     job = next(job for job in view.waiting if job.arrival < view.slot)
     lie = replace(job, arrival=view.slot + 3.5)
-    asked = supposed(view, lie)
-    assert job.number not in {other.number for other in asked.waiting}
-    assert len(asked.remaining) == len(view.remaining) - 1
-    assert plan_outcome(view, policy.decide(asked), lie).outcomes[job.number].state == ABSENT
+    as_reported = supposed(view, lie)
+    assert job.number not in {other.number for other in as_reported.waiting}
+    assert len(as_reported.remaining) == len(view.remaining) - 1
+    assert plan_outcome(view, policy.decide(as_reported), lie).outcomes[job.number].state == ABSENT

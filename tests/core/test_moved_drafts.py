@@ -20,23 +20,23 @@ from tests.core.test_renewal_cases import Watched, refund_jobs, scenario, watche
 
 def moves(policy: Watched) -> dict[tuple[int, int], Move]:
     """By slot and job."""
-    found = {
+    moves_by_job = {
         (view.slot, floor.job): why_moved(policy.policy, view, plan, floor.job)
-        for view, plan in policy.asked
+        for view, plan in policy.decisions
         for floor in plan.floors
     }
-    return {key: move for key, move in found.items() if move is not None}
+    return {key: move for key, move in moves_by_job.items() if move is not None}
 
 
-def told(jobs: list[Job], **fields: Any) -> dict[tuple[int, int], tuple[MoveCause, tuple[int, ...]]]:
+def moves_of(jobs: list[Job], **fields: Any) -> dict[tuple[int, int], tuple[MoveCause, tuple[int, ...]]]:
     _, policy = watched(scenario(jobs, **fields))
     return {key: (move.why, move.jobs) for key, move in moves(policy).items()}
 
 
 def test_a_denser_job_takes_the_place_and_another_one_moves_up() -> None:
     """At 4 comes N, which is worth much more: it and J behind it are where K was, and K ends by 17 nowhere any more."""
-    assert told(refund_jobs())[4, 1] == (MoveCause.WORTH, (3, 2))
-    assert told(refund_jobs())[4, 2] == (MoveCause.BETTER, ())
+    assert moves_of(refund_jobs())[4, 1] == (MoveCause.WORTH, (3, 2))
+    assert moves_of(refund_jobs())[4, 2] == (MoveCause.BETTER, ())
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_what_the_other_job_has_more_of_is_said(second: dict[str, Any], why: Mov
         why is MoveCause.PRIORITY
     ):  # priority alone does not make it worth to plan anew: a fourth one is worth much as well
         comes = replace(comes, value=Linear(-30, 900))
-    assert told([first, waits, comes]) == {(4, 1): (why, (2,))}
+    assert moves_of([first, waits, comes]) == {(4, 1): (why, (2,))}
 
 
 def test_nothing_is_said_of_a_draft_that_stays_that_starts_or_that_is_dropped() -> None:
     jobs = [make_job(0, epochs=4, value=Linear(-1, 90)), make_job(1, epochs=2, value=Deadline(50, 9))]
-    assert told([replace(job, rent="never") for job in jobs]) == {}
+    assert moves_of([replace(job, rent="never") for job in jobs]) == {}
 
 
 @pytest.mark.wide
@@ -69,9 +69,9 @@ def test_what_is_said_is_so_on_random_markets() -> None:
     for seed in range(3, 160, 4):  # those with a long backlog
         market = renewal_market(seed)
         _, policy = watched(market)
-        asked = {view.slot: (view, plan) for view, plan in policy.asked}
+        decisions = {view.slot: (view, plan) for view, plan in policy.decisions}
         for (slot, number), move in moves(policy).items():
-            view, plan = asked[slot]
+            view, plan = decisions[slot]
             job, floors = view.jobs[number], {**view.floors, **{floor.job: floor for floor in plan.floors}}
             seen[move.why] += 1
             assert (move.before, move.after) == (view.floors[number], floors[number])
@@ -101,7 +101,7 @@ def before_in_order(cluster: Any, start: int, one: Job, other: Job) -> bool:
 def test_where_no_boundary_was_decided_for_long_the_time_of_drafts_has_passed() -> None:
     """J was to start at 16, and the next boundary is that before 18."""
     _, policy = watched(scenario(refund_jobs()))
-    [view] = [view for view, _ in policy.asked if view.slot == 4]
+    [view] = [view for view, _ in policy.decisions if view.slot == 4]
     late = replace(view, slot=18, memory={**view.memory, "boundary": 18})
     plan = policy.policy.decide(late)
     move = why_moved(policy.policy, late, plan, 2)
@@ -115,15 +115,15 @@ def test_cells_that_have_no_room_for_what_was_planned_are_the_reason() -> None:
     jobs = [make_job(n, epochs=6, priority=1, value=Linear(-1, 200)) for n in (0, 1)]
     jobs += [make_job(n, epochs=3, value=Linear(-1, 60)) for n in (2, 3)]
     _, policy = watched(scenario([replace(job, rent="never") for job in jobs], cells=cells))
-    [view] = [view for view, _ in policy.asked if view.slot == 4]
+    [view] = [view for view, _ in policy.decisions if view.slot == 4]
     assert view.cluster.cells is not None
     lost = view.cluster.cells.copy()
     lost[:, 0, 1] = 0
     capacity = view.cluster.capacity.copy()
     capacity[:, 1] = 0
     without = replace(view.cluster, cells=lost, capacity=capacity, quota=lost.sum(axis=2))
-    kept = {n: floor for n, floor in view.floors.items() if n != 1}  # what ran there is void
-    after = replace(view, cluster=without, floors=kept)
+    floors = {n: floor for n, floor in view.floors.items() if n != 1}  # what ran there is void
+    after = replace(view, cluster=without, floors=floors)
     plan = policy.policy.decide(after)
-    found = [move for n in (2, 3) if (move := why_moved(policy.policy, after, plan, n)) is not None]
-    assert [move.why for move in found] == [MoveCause.CELLS]
+    answers = [move for n in (2, 3) if (move := why_moved(policy.policy, after, plan, n)) is not None]
+    assert [move.why for move in answers] == [MoveCause.CELLS]

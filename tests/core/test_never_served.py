@@ -33,8 +33,8 @@ def two_owners() -> Cluster:
 
 
 def make(*, tenant: int = 0, **fields: Any) -> Job:
-    given: dict[str, Any] = {"epochs": 50, "chunks": 4, "max_workers": 4, "value": Linear(-1.0, 100.0)}
-    return make_job(0, tenant=tenant, ps_types=[make_ps(mbps=8.0)], **(given | fields))
+    usual: dict[str, Any] = {"epochs": 50, "chunks": 4, "max_workers": 4, "value": Linear(-1.0, 100.0)}
+    return make_job(0, tenant=tenant, ps_types=[make_ps(mbps=8.0)], **(usual | fields))
 
 
 def never(job: Job, cluster: Cluster | None = None, slot: int = 1, **fields: Any) -> Reason | None:
@@ -107,25 +107,25 @@ def test_gangs_of_each_job_that_is_looked_at_are_listed_once(monkeypatch: pytest
 @pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
 def test_what_is_said_never_to_be_served_never_is_and_what_helps_helps(mode: str) -> None:
-    told = 0
+    refusals = 0
     for seed in range(150):
         scenario = _short_windows(random_market(seed, mode, backlog=seed % 2 == 1))
         policy = build(scenario.policy, scenario.cluster, scenario.jobs)
         assert isinstance(policy, Astraea)
         jobs = {job.number: job for job in scenario.jobs}
-        said = {n: policy.never_serves(scenario.cluster, job, job.first_slot) for n, job in jobs.items()}
+        reasons = {n: policy.never_serves(scenario.cluster, job, job.first_slot) for n, job in jobs.items()}
         outcome = simulate(scenario, {"batch": policy})
         for track in outcome.tracks:
-            reason = said[track.job.number]
+            reason = reasons[track.job.number]
             if reason is None:
                 continue
-            told += 1
+            refusals += 1
             assert track.state != AWARDED, f"seed {seed}: {track.job.name}"
             for name, field in (("enough_workers", "max_workers"), ("epochs_that_fit", "epochs")):
                 if (number := reason.numbers.get(name)) is not None:
                     helped = replace(track.job, **{field: number})
                     assert policy.never_serves(scenario.cluster, helped, helped.first_slot) is None
-    assert told > 15
+    assert refusals > 15
 
 
 def _short_windows(scenario: Scenario) -> Scenario:

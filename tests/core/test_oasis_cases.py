@@ -42,22 +42,22 @@ def job_of(row: dict[str, Any], number: int) -> Job:
 
 def answers(case: dict[str, Any], units: str = "worker_slots") -> list[Plan]:
     """The plan for each job in turn, where the jobs before it are booked in worker-slots."""
-    world, asked = world_of(case, "worker_slots"), world_of(case, units)
-    taken = Occupancy(world.cluster)
+    world, variant = world_of(case, "worker_slots"), world_of(case, units)
+    occupancy = Occupancy(world.cluster)
     for slot, server, resource, amount in case["preload_workers"]:
-        taken.add(resource, slot - 1, server, amount)
+        occupancy.add(resource, slot - 1, server, amount)
     for slot, server, resource, amount in case["preload_pss"]:
-        taken.add(resource, slot - 1, len(case["cap_h"]) + server, amount)
+        occupancy.add(resource, slot - 1, len(case["cap_h"]) + server, amount)
     plans = []
     for number, row in enumerate(case["jobs"]):
         job = job_of(row, number)
         occupied = world.empty()
-        window = taken.window(0)
+        window = occupancy.window(0)
         occupied[:, : window.shape[1]] = window
         view = world.view(job, occupied)
         for booking in world.policy.decide(view).bookings:
-            taken.place(job, booking)
-        plans.append(asked.policy.decide(view))
+            occupancy.place(job, booking)
+        plans.append(variant.policy.decide(view))
     return plans
 
 

@@ -102,9 +102,9 @@ def test_the_answer_is_that_of_all_servers(block: int, monkeypatch: pytest.Monke
 
     def counting(whole: Any, axis: int) -> Any:
         def counted(*arguments: Any) -> Any:
-            found = whole(*arguments)
-            left_out.append(arguments[axis].shape[-1] - len(found))
-            return found
+            servers = whole(*arguments)
+            left_out.append(arguments[axis].shape[-1] - len(servers))
+            return servers
 
         return counted
 

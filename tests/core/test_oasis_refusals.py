@@ -26,7 +26,7 @@ def make_world(*, slots: int = 4, floor: float = 1.0) -> World:
 
 
 def make(**fields: Any) -> Job:
-    given: dict[str, Any] = {
+    usual: dict[str, Any] = {
         "arrival": 0.0,
         "epochs": 1,
         "chunks": 2,
@@ -35,7 +35,7 @@ def make(**fields: Any) -> Job:
         "value": Sigmoid(40, 0, 1),
         "bandwidths": (1.0, 2.0),
     }
-    return make_instant_job(0, **(given | fields))
+    return make_instant_job(0, **(usual | fields))
 
 
 def refusal(job: Job, world: World | None = None) -> Reason:

@@ -41,15 +41,15 @@ def test_a_plan_entered_at_once_is_one_entered_booking_by_booking_to_the_last_bi
 def test_a_plan_that_is_too_much_is_told_of_as_booking_by_booking(seed):
     jobs, bookings = some_bookings(np.random.default_rng(seed))
     cluster = make_cluster(np.full((2, SERVERS), 2.0))
-    said = []
+    sentences = []
     for places in (Occupancy(cluster), Occupancy(cluster)):
         try:
-            if said:
+            if sentences:
                 places.place_all(jobs, bookings)
             else:
                 for job, booking in zip(jobs, bookings, strict=True):
                     places.place(job, booking)
-            said.append("")
+            sentences.append("")
         except CapacityExceeded as error:
-            said.append(str(error))
-    assert said[0] == said[1]
+            sentences.append(str(error))
+    assert sentences[0] == sentences[1]

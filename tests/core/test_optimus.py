@@ -52,25 +52,25 @@ def random_asked(seed: int) -> tuple[JobDemands, np.ndarray]:
 @pytest.mark.parametrize("stop", ["skip", "break"])
 @pytest.mark.parametrize("seed", range(150))
 def test_allocates_like_a_plain_heap(seed, stop):
-    asked, free = random_asked(seed)
-    assert [tuple(row) for row in allocate(asked, free, stop).tolist()] == reference.allocate(asked, free, stop)
+    requests, free = random_asked(seed)
+    assert [tuple(row) for row in allocate(requests, free, stop).tolist()] == reference.allocate(requests, free, stop)
 
 
 def test_the_rest_after_many_kinds_ended_is_dealt_like_a_plain_heap(monkeypatch):
     monkeypatch.setattr("scheduling.core.policies.optimus.allocation.ROUNDS", 0)
     for seed in range(100):
-        asked, free = random_asked(seed)
-        assert [tuple(row) for row in allocate(asked, free).tolist()] == reference.allocate(asked, free, "skip")
+        requests, free = random_asked(seed)
+        assert [tuple(row) for row in allocate(requests, free).tolist()] == reference.allocate(requests, free, "skip")
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_one_pool_is_as_good_as_three_where_servers_host_both_kinds(seed):
     """What all workers take, what all parameter servers take, and both together, each within the same total."""
-    asked, free = random_asked(seed)
-    ps, worker = asked.demand[:, 0], asked.demand[:, 1]
+    requests, free = random_asked(seed)
+    ps, worker = requests.demand[:, 0], requests.demand[:, 1]
     nothing = np.zeros_like(ps)
     three = np.stack([np.hstack([nothing, ps, ps]), np.hstack([worker, nothing, worker])], axis=1)
-    assert (allocate(replace(asked, demand=three), np.tile(free, 3)) == allocate(asked, free)).all()
+    assert (allocate(replace(requests, demand=three), np.tile(free, 3)) == allocate(requests, free)).all()
 
 
 def test_pools_are_counted_apart_where_a_server_hosts_one_kind():
@@ -97,9 +97,9 @@ def two_jobs(first: list[float], second: list[float], demand: list[Any]) -> JobD
 
 def test_units_go_where_the_remaining_time_falls_most():
     """60, 30, 20, 15 seconds against 100, 50, 33, 25: by hand the gains are 30, 10, 5 and 50, 17, 8."""
-    asked = two_jobs([60, 30, 20, 15], [100, 50, 33, 25], [[[0], [1]], [[0], [1]]])
-    assert allocate(asked, np.array([5.0]))[:, 1].tolist() == [2, 3]
-    assert allocate(asked, np.array([6.0]))[:, 1].tolist() == [3, 3]
+    requests = two_jobs([60, 30, 20, 15], [100, 50, 33, 25], [[[0], [1]], [[0], [1]]])
+    assert allocate(requests, np.array([5.0]))[:, 1].tolist() == [2, 3]
+    assert allocate(requests, np.array([6.0]))[:, 1].tolist() == [3, 3]
 
 
 def test_a_gain_counts_by_the_share_that_it_takes():
@@ -109,14 +109,14 @@ def test_a_gain_counts_by_the_share_that_it_takes():
 
 
 def test_with_break_the_first_unit_that_does_not_fit_ends_everything():
-    asked = two_jobs([90, 10, 5, 4], [60, 30, 20, 15], [[[0], [4]], [[0], [1]]])
-    assert allocate(asked, np.array([8.0]), "skip")[:, 1].tolist() == [1, 4]
-    assert allocate(asked, np.array([8.0]), "break")[:, 1].tolist() == [1, 1]
+    requests = two_jobs([90, 10, 5, 4], [60, 30, 20, 15], [[[0], [4]], [[0], [1]]])
+    assert allocate(requests, np.array([8.0]), "skip")[:, 1].tolist() == [1, 4]
+    assert allocate(requests, np.array([8.0]), "break")[:, 1].tolist() == [1, 1]
 
 
 def test_who_finds_no_room_for_its_least_gang_does_not_stop_the_others():
-    asked = two_jobs([9, 8, 7, 6], [9, 8, 7, 6], [[[0], [4]], [[0], [1]]])
-    assert allocate(asked, np.array([2.0])).tolist() == [[0, 0], [1, 2]]
+    requests = two_jobs([9, 8, 7, 6], [9, 8, 7, 6], [[[0], [4]], [[0], [1]]])
+    assert allocate(requests, np.array([2.0])).tolist() == [[0, 0], [1, 2]]
 
 
 def servers(capacity: Any, key: int = 0, **hosts: Any) -> PlacingServers:
@@ -159,9 +159,9 @@ def test_places_like_plain_loops_over_sorted_servers(seed):
         demand = [dice.integers(0, 3, 2).astype(float) for _ in range(2)]
         wanted.append((workers, ps, *demand))
         orders.append(Order(workers, ps, *(make_unit_type(each) for each in demand)))
-    found = [room.evenly(order) for order in orders]
+    answers = [room.evenly(order) for order in orders]
     expected = reference.place(capacity, key, wanted)
-    assert [rows and sorted(rows) for rows in found] == [rows and sorted(rows) for rows in expected]
+    assert [rows and sorted(rows) for rows in answers] == [rows and sorted(rows) for rows in expected]
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -181,10 +181,10 @@ def test_a_gang_without_an_even_split_is_placed_whole_on_no_more_servers_than_an
             continue
         assert (sum(row[1] for row in rows), sum(row[2] for row in rows)) == (workers, ps)
         assert len(rows) <= (len(even) if even else len(before))
-        taken = np.zeros_like(before)
+        amounts = np.zeros_like(before)
         for server, some_workers, some_ps in rows:
-            taken[server] += some_workers * units[0].demand + some_ps * units[1].demand
-        assert np.array(gentle.free) == pytest.approx(before - taken)
+            amounts[server] += some_workers * units[0].demand + some_ps * units[1].demand
+        assert np.array(gentle.free) == pytest.approx(before - amounts)
         assert (np.array(gentle.free) >= 0).all()
 
 

@@ -70,8 +70,8 @@ def test_with_anothers_placement_jobs_keep_their_numbers_and_change_their_server
 
 def placed(placer: Placer, capacity: Any, *gangs: GangUnits, **hosts: Any) -> dict[int, list[tuple[int, int, int]]]:
     scenario = market(capacity, [make(number) for number in range(len(gangs))], **hosts)
-    found = placer.place(first_view(scenario), dict(enumerate(gangs)))
-    rows = {job: placement.allocation(0, 1) for job, placement in found.items()}
+    placements = placer.place(first_view(scenario), dict(enumerate(gangs)))
+    rows = {job: placement.allocation(0, 1) for job, placement in placements.items()}
     return {job: [(row.server, row.workers, row.ps) for row in each] for job, each in rows.items()}
 
 
@@ -87,9 +87,9 @@ def test_tetris_fills_one_server_before_the_next() -> None:
 
 @pytest.mark.parametrize("placer", [DominantResourceFairness(), Tetris()])
 def test_a_gang_may_have_more_parameter_servers_than_workers_and_is_placed_whole_or_not_at_all(placer: Placer) -> None:
-    found = placed(placer, ((2, 2, 2),), GangUnits(1, 4), GangUnits(1, 1))
-    assert sum(row[1] for row in found[0]) == 1
-    assert sum(row[2] for row in found[0]) == 4
+    rows = placed(placer, ((2, 2, 2),), GangUnits(1, 4), GangUnits(1, 1))
+    assert sum(row[1] for row in rows[0]) == 1
+    assert sum(row[2] for row in rows[0]) == 4
     assert placed(placer, ((2, 2),), GangUnits(1, 4), GangUnits(2, 2)).keys() == {1}
 
 
@@ -102,8 +102,8 @@ def test_a_gang_that_lacks_only_parameter_servers_keeps_no_other_from_being_trie
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_places_gangs_where_something_is_left(name: str) -> None:
     scenario = market(((4, 4),), [make(chunks=3)])
-    taken = np.array([[[4.0, 0.0]]])
-    mixed = policy(scenario, placement=name).decide(replace(first_view(scenario), occupied=taken))
+    occupied = np.array([[[4.0, 0.0]]])
+    mixed = policy(scenario, placement=name).decide(replace(first_view(scenario), occupied=occupied))
     assert places(mixed) == {0: [(1, 3, 1)]}
 
 
@@ -113,8 +113,10 @@ def test_under_anothers_placement_too_a_job_whose_numbers_stay_keeps_its_servers
     scenario = market(((4, 4, 4),), jobs)
     tracks = simulate(scenario, {"batch": policy(scenario, placement=name)}).tracks
     for track in tracks:
-        found = {(b.workers, b.ps): {tuple((r.server, r.workers) for r in b.allocation)} for b in track.bookings}
-        assert all(len(rows) == 1 for rows in found.values())
+        places_by_size = {
+            (b.workers, b.ps): {tuple((r.server, r.workers) for r in b.allocation)} for b in track.bookings
+        }
+        assert all(len(rows) == 1 for rows in places_by_size.values())
 
 
 @pytest.mark.parametrize("seed", range(6))

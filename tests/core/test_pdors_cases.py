@@ -44,18 +44,18 @@ def job_of(row: dict[str, Any], number: int) -> Job:
 def answers(case: dict[str, Any], external: str) -> list[Plan]:
     """The plan for each job in turn, where the jobs before it are booked."""
     world = world_of(case, external)
-    taken = Occupancy(world.cluster)
+    occupancy = Occupancy(world.cluster)
     for slot, server, resource, amount in case["preload"]:
-        taken.add(resource, slot - 1, server, amount)
+        occupancy.add(resource, slot - 1, server, amount)
     plans = []
     for number, row in enumerate(case["jobs"]):
         job = job_of(row, number)
         occupied = world.empty()
-        window = taken.window(0)
+        window = occupancy.window(0)
         occupied[:, : window.shape[1]] = window
         plan = world.policy.decide(world.view(job, occupied))
         for booking in plan.bookings:
-            taken.place(job, booking)
+            occupancy.place(job, booking)
         plans.append(plan)
     return plans
 

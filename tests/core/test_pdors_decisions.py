@@ -28,7 +28,7 @@ def make_world(*, servers: Any = ((4.0,), (4.0,)), slots: int = 4, floor: float 
 
 
 def make(**fields: Any) -> Job:
-    given: dict[str, Any] = {
+    usual: dict[str, Any] = {
         "arrival": 0.0,
         "samples": 2,
         "batch": 2,
@@ -37,7 +37,7 @@ def make(**fields: Any) -> Job:
         "ratio": 2.0,
         "value": Sigmoid(80, 0, 1),
     }
-    return make_sample_job(0, **(given | fields))
+    return make_sample_job(0, **(usual | fields))
 
 
 def plan_for(job: Job, world: World | None = None) -> Any:
@@ -135,14 +135,14 @@ def test_the_dice_of_a_rounding_depend_on_the_seed_and_on_nothing_that_is_report
 def test_equal_slots_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from scheduling.core.policies.pdors import slots as module
 
-    asked = []
+    calls = []
     original = module.program_of
-    monkeypatch.setattr(module, "program_of", lambda *args: asked.append(1) or original(*args))
+    monkeypatch.setattr(module, "program_of", lambda *args: calls.append(1) or original(*args))
     world = make_world(slots=40, external="milp")
     occupied = world.empty()
     occupied[:, 7] = 1.0
     world.policy.decide(world.view(make(samples=6, epochs=3, value=Linear(-1, 500)), occupied))
-    assert len(asked) == 2  # an idle slot, and the one that is not
+    assert len(calls) == 2  # an idle slot, and the one that is not
 
 
 # --- settings -------------------------------------------------------------------------------------------------------

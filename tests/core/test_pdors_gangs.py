@@ -19,8 +19,8 @@ from tests.core.pdors_worlds import SLOT_SECONDS, make_sample_job
 
 
 def make(**fields: Any) -> Job:
-    given: dict[str, Any] = {"arrival": 0.0, "worker": [1], "ps": [1], "ratio": 2.0, "value": Linear(-1, 100)}
-    return make_sample_job(0, **(given | fields))
+    usual: dict[str, Any] = {"arrival": 0.0, "worker": [1], "ps": [1], "ratio": 2.0, "value": Linear(-1, 100)}
+    return make_sample_job(0, **(usual | fields))
 
 
 def small_slot(dice: np.random.Generator) -> tuple[Any, Any, Any]:
@@ -34,17 +34,19 @@ def small_slot(dice: np.random.Generator) -> tuple[Any, Any, Any]:
     return workers, units_of(ps, hosts, prices, prices, free, last_first=True), free
 
 
-def checked_ratio(found: Deployment | None, best: Deployment | None, units: Any, asked: tuple[int, int]) -> list[float]:
+def checked_ratio(
+    deployment: Deployment | None, best: Deployment | None, units: Any, least: tuple[int, int]
+) -> list[float]:
     """What a deployment costs over the cheapest, once it was seen to keep every limit; nothing where there is none."""
-    if found is None:
+    if deployment is None:
         return []
     workers, ps, free = units
     assert best is not None
-    assert (np.outer(workers.demand, found.workers) + np.outer(ps.demand, found.ps) <= free + 1e-9).all()
-    assert found.workers @ workers.price + found.ps @ ps.price == pytest.approx(found.cost)
-    assert found.workers.sum() >= asked[0]
-    assert found.ps.sum() >= asked[1]
-    return [found.cost / best.cost]
+    assert (np.outer(workers.demand, deployment.workers) + np.outer(ps.demand, deployment.ps) <= free + 1e-9).all()
+    assert deployment.workers @ workers.price + deployment.ps @ ps.price == pytest.approx(deployment.cost)
+    assert deployment.workers.sum() >= least[0]
+    assert deployment.ps.sum() >= least[1]
+    return [deployment.cost / best.cost]
 
 
 def test_greedy_and_rounding_stay_near_the_integer_program_and_never_break_a_limit() -> None:
@@ -53,17 +55,17 @@ def test_greedy_and_rounding_stay_near_the_integer_program_and_never_break_a_lim
     for _ in range(60):
         workers, ps, free = units = small_slot(dice)
         counts, needed = np.arange(1, 6), -(-np.arange(1, 6) // 2)
-        found = spread(workers, ps, counts, needed, free)
+        spreads = spread(workers, ps, counts, needed, free)
         program = program_of(workers, ps, free, 5)
-        for gang, asked in enumerate(zip(counts.tolist(), needed.tolist(), strict=True)):
-            best, fractions = whole_optimum(program, *asked), relaxed(program, *asked)
-            if math.isfinite(found.cost[gang]):
-                greedy = Deployment(*found.deployment(gang, 4), float(found.cost[gang]))
-                ratios["greedy"] += checked_ratio(greedy, best, units, asked)
+        for gang, least in enumerate(zip(counts.tolist(), needed.tolist(), strict=True)):
+            best, fractions = whole_optimum(program, *least), relaxed(program, *least)
+            if math.isfinite(spreads.cost[gang]):
+                greedy = Deployment(*spreads.deployment(gang, 4), float(spreads.cost[gang]))
+                ratios["greedy"] += checked_ratio(greedy, best, units, least)
             if fractions is not None:
                 draws = dice.random((50, len(fractions)))
-                rolled = rounded_at_random(program, fractions, *asked, 1.0, draws)
-                ratios["rounding"] += checked_ratio(rolled, best, units, asked)
+                rolled = rounded_at_random(program, fractions, *least, 1.0, draws)
+                ratios["rounding"] += checked_ratio(rolled, best, units, least)
     for kind, of_kind in ratios.items():
         assert len(of_kind) > 60, kind
         assert min(of_kind) >= 1.0 - 1e-9

@@ -45,8 +45,8 @@ def run(request: pytest.FixtureRequest) -> Runner:
 def job(number: int, work: int, *, workers: int = 1, **fields: Any) -> Job:
     """A job of the first tenant, of so many mini-batches, with at most so many workers."""
     fields = {"value": FALLING, "divisible": True} | fields
-    made = make_job(number, epochs=work // workers, chunks=workers, **fields)
-    return replace(made, ps_types=())
+    plain = make_job(number, epochs=work // workers, chunks=workers, **fields)
+    return replace(plain, ps_types=())
 
 
 def stays_at_home(number: int, work: int, **fields: Any) -> Job:
@@ -489,13 +489,13 @@ class Watched:
 
     def __init__(self, scenario: Scenario) -> None:
         self.policy = build(scenario.policy, scenario.cluster, scenario.jobs)
-        self.asked: list[tuple[View, Plan]] = []
+        self.decisions: list[tuple[View, Plan]] = []
 
     def decide(self, view: View) -> Plan:
         then: dict[str, Any] = {name: dict(getattr(view, name)) for name in ("floors", "paid", "worths")}
         as_seen = replace(view, occupied=view.occupied.copy(), **then)
         plan = self.policy.decide(view)
-        self.asked.append((as_seen, plan))
+        self.decisions.append((as_seen, plan))
         return plan
 
 
@@ -503,7 +503,7 @@ def test_payments_are_provisional_from_the_sale_to_the_boundary_after_the_end() 
     scenario = market([job(0, 10, **GUEST)], parts="nothing")
     policy = Watched(scenario)
     simulate(scenario, {"batch": policy})
-    boundaries = [(view, plan) for view, plan in policy.asked if plan.windows]
+    boundaries = [(view, plan) for view, plan in policy.decisions if plan.windows]
     assert [(view.slot, len(view.open_rents), len(plan.settlements)) for view, plan in boundaries] == [
         (5, 0, 0),
         (10, 1, 0),
@@ -518,15 +518,15 @@ def test_stored_questions_and_answers_say_what_is_provisional_and_only_there() -
         scenario = market([job(0, 10, **GUEST)], parts=setting)
         policy = Watched(scenario)
         simulate(scenario, {"batch": policy})
-        said = set()
-        for view, plan in policy.asked:
+        mentions = set()
+        for view, plan in policy.decisions:
             again = records.view_from(records.view_bytes(view))
             stored = records.plan_bytes(plan)
             assert records.view_bytes(again) == records.view_bytes(view)
             assert records.plan_bytes(records.plan_from(stored)) == stored
             assert records.plan_bytes(policy.policy.decide(again)) == stored
-            said |= {b"provisional" in stored, b"provisional" in records.view_bytes(view)}
-        assert (True in said) == (setting == "nothing")
+            mentions |= {b"provisional" in stored, b"provisional" in records.view_bytes(view)}
+        assert (True in mentions) == (setting == "nothing")
         assert ("parts" in results.settings(policy.policy)) == (setting == "nothing")
 
 
@@ -541,7 +541,7 @@ def test_every_certificate_is_kept(setting: str) -> None:
     for scenario in scenarios:
         policy = Watched(scenario)
         simulate(scenario, {"batch": policy})
-        for view, plan in policy.asked:
+        for view, plan in policy.decisions:
             if plan.windows:
                 rows, _ = certificates(view, plan, alone_floors(policy.policy, view), with_floors=True)
                 assert not [row for row in rows if row.broken]
@@ -555,12 +555,12 @@ def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
         scenario = provisional_market(seed)
         policy = Watched(scenario)
         simulate(scenario, {"batch": policy})
-        for view, plan in policy.asked:
+        for view, plan in policy.decisions:
             if plan.windows and view.waiting and view.open_rents and view.remaining[-1] == view.waiting[-1].work:
                 last = view.waiting[-1]
-                asked = OpenDecision(policy.policy, view).plan_for(last)
-                expected = replace(about(last, plan), worths=asked.worths)
-                assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
+                answer = OpenDecision(policy.policy, view).plan_for(last)
+                expected = replace(about(last, plan), worths=answer.worths)
+                assert records.plan_bytes(replace(answer, windows=(), memory=None)) == records.plan_bytes(
                     replace(expected, memory=None)
                 )
                 compared += 1

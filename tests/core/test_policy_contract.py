@@ -57,10 +57,10 @@ def counted(scenario: Scenario) -> tuple[Outcome, int]:
 def occupied(scenario: Scenario, outcome: Outcome) -> np.ndarray:
     """(resources, slots, servers) summed up from the bookings alone."""
     ends = [booking.end for track in outcome.tracks for booking in track.bookings]
-    last = max([scenario.slots, *ends, *(taken.slot + 1 for taken in scenario.preload)])
+    last = max([scenario.slots, *ends, *(preload.slot + 1 for preload in scenario.preload)])
     amounts = np.zeros((len(scenario.cluster.resources), last, len(scenario.cluster.servers)))
-    for taken in scenario.preload:
-        amounts[taken.resource, taken.slot, taken.server] += taken.amount
+    for preload in scenario.preload:
+        amounts[preload.resource, preload.slot, preload.server] += preload.amount
     for track in outcome.tracks:
         for booking in track.bookings:
             worker = track.job.worker_types[booking.worker_type].demand

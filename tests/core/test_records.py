@@ -80,8 +80,8 @@ def unusual(field: Field[Any]) -> Any:
     kind = str(field.type).removesuffix(" | None")
     if kind == "bool":
         return not field.default
-    if field.default_factory is not MISSING and is_dataclass(made := field.default_factory()):
-        return replace(made, **{inner.name: unusual(inner) for inner in fields(made)})
+    if field.default_factory is not MISSING and is_dataclass(default := field.default_factory()):
+        return replace(default, **{inner.name: unusual(inner) for inner in fields(default)})
     return UNUSUAL[kind]  # a field of another type: say above which value is none that is usual
 
 
@@ -91,8 +91,8 @@ def with_defaults() -> list[Field[Any]]:
 
 def usual_job() -> Job:
     """One that says nothing where it need not."""
-    said = make_job(chunks=9)
-    return Job(**{field.name: getattr(said, field.name) for field in fields(Job) if field not in with_defaults()})
+    base = make_job(chunks=9)
+    return Job(**{field.name: getattr(base, field.name) for field in fields(Job) if field not in with_defaults()})
 
 
 def stored(job: Job) -> Any:
@@ -100,7 +100,7 @@ def stored(job: Job) -> Any:
     return json.loads(records.view_bytes(make_view(waiting=(job,))))["jobs"][0]
 
 
-def kept(job: Job) -> Job:
+def restored(job: Job) -> Job:
     """The job as it comes out of a stored view."""
     (again,) = records.view_from(records.view_bytes(make_view(waiting=(job,)))).waiting
     return again
@@ -112,12 +112,12 @@ def test_field_of_a_job_that_is_not_as_usual_is_kept(field: Field[Any]) -> None:
     assert value != getattr(usual, field.name)
     job = replace(usual, **{field.name: value})
     assert field.name in stored(job)
-    assert_same(kept(job), job)
+    assert_same(restored(job), job)
 
 
 def test_job_in_which_no_field_is_as_usual_is_kept_whole() -> None:
     job = replace(usual_job(), **{field.name: unusual(field) for field in with_defaults()})
-    assert_same(kept(job), job)
+    assert_same(restored(job), job)
 
 
 def test_job_that_is_as_usual_is_stored_as_it_was_before_there_was_a_newer_field() -> None:
@@ -125,7 +125,7 @@ def test_job_that_is_as_usual_is_stored_as_it_was_before_there_was_a_newer_field
     to `Job` leaves it out where it has its default, in `records.py`; a field of `Samples` likewise."""
     written = stored(usual_job())
     assert (set(written), set(written["samples"])) == (ALWAYS, ALWAYS_SAMPLES)
-    assert_same(kept(usual_job()), usual_job())
+    assert_same(restored(usual_job()), usual_job())
 
 
 def test_jobs_of_a_stored_view_share_the_units_that_are_alike_and_no_others() -> None:
@@ -179,5 +179,5 @@ def test_rows_that_did_not_change_are_written_as_if_nobody_had_known_them(seed: 
             array[row] = dice.choice([0.0, -0.0, 0.1 + 0.2, 7.0])
         elif array.shape[2]:
             array[row][dice.integers(0, array.shape[2])] = dice.choice([0.0, -0.0, 1.0, 2.5])
-        given = array if step % 2 else array[:, ::-1]  # written to later, in and out of the order of memory
-        assert texts.text(given) == canonical(plain_array(given))
+        rows = array if step % 2 else array[:, ::-1]  # written to later, in and out of the order of memory
+        assert texts.text(rows) == canonical(plain_array(rows))

@@ -21,7 +21,7 @@ from scheduling.core.types import AWARDED, KEEP, OWN, RENEW, SHARED, Job, Plan, 
 from scheduling.core.value import Deadline, Linear
 from tests.core.builders import make_cluster, make_job, make_tenant
 from tests.core.outcomes import differences
-from tests.core.policy_examination import kept
+from tests.core.policy_examination import snapshot
 from tests.core.renewal_markets import renewal_market
 
 WINDOWS_OF_2 = {"first": 2, "cap": 2, "restart": False}
@@ -48,11 +48,11 @@ class Watched:
 
     def __init__(self, market: Scenario) -> None:
         self.policy: Any = build(market.policy, market.cluster, market.jobs)
-        self.asked: list[tuple[View, Plan]] = []
+        self.decisions: list[tuple[View, Plan]] = []
 
     def decide(self, view: View) -> Plan:
         plan: Plan = self.policy.decide(view)
-        self.asked.append((kept(view), plan))
+        self.decisions.append((snapshot(view), plan))
         return plan
 
 
@@ -102,7 +102,7 @@ def test_a_rent_that_turns_out_worse_than_alone_is_refunded_in_part() -> None:
     assert track.settlement is not None
     assert (track.settlement.alone, track.settlement.refund) == (46, 3)
     assert track.settlement.reversal.tolist() == [0, 3, 0]
-    settled = {view.slot for view, plan in policy.asked for done in plan.settlements if done.job == 2}
+    settled = {view.slot for view, plan in policy.decisions for done in plan.settlements if done.job == 2}
     assert settled == {12}
     row = results.job_row(market.cluster, track)
     assert (row["paid"], row["refund"], row["alone"], row["surplus"]) == (13, 3, 46, 46)
@@ -113,14 +113,14 @@ def test_a_rent_that_turns_out_worse_than_alone_is_refunded_in_part() -> None:
 
 def test_every_boundary_has_its_certificates_and_the_settlement_is_one() -> None:
     _, policy = watched(scenario(refund_jobs()))
-    found = {}
-    for view, plan in policy.asked:
+    gains = {}
+    for view, plan in policy.decisions:
         if plan.windows:
             rows, _ = certificates(view, plan, alone_floors(policy.policy, view), with_floors=True)
             assert not [row for row in rows if row.broken]
-            found |= {(view.slot, row.job): (row.gain, row.alone) for row in rows}
-    assert found[12, 2] == (46, 46)
-    assert (2, 2) not in found  # the rent is open: what J has alone is not known yet
+            gains |= {(view.slot, row.job): (row.gain, row.alone) for row in rows}
+    assert gains[12, 2] == (46, 46)
+    assert (2, 2) not in gains  # the rent is open: what J has alone is not known yet
 
 
 def test_the_clock_goes_on_while_a_rent_is_open() -> None:
@@ -155,9 +155,9 @@ def test_a_draft_whose_cells_are_lost_is_made_anew() -> None:
     jobs = [make_job(n, epochs=6, value=Linear(-1, 100 - n), rent="never") for n in range(3)]
     market = scenario(jobs, cells=cells)
     policy: Any = build(market.policy, market.cluster, market.jobs)
-    outcome, asked = watched(market)
+    outcome, policy_run = watched(market)
     del outcome
-    view = next(view for view, _ in asked.asked if view.slot == 4)
+    view = next(view for view, _ in policy_run.decisions if view.slot == 4)
     draft = view.floors[2]
     assert (draft.draft, draft.start) == (True, 8)
     lost = draft.allocation[0].server
@@ -175,8 +175,8 @@ def test_a_draft_whose_cells_are_lost_is_made_anew() -> None:
 
 def test_who_changes_to_keep_keeps_its_drafts_and_gets_floors_from_then_on() -> None:
     market = scenario(two_jobs())
-    _, asked = watched(scenario([make_job(n, epochs=6, value=Linear(-1, 100), rent="never") for n in range(2)]))
-    view = next(view for view, _ in asked.asked if view.slot == 4)
+    _, policy_run = watched(scenario([make_job(n, epochs=6, value=Linear(-1, 100), rent="never") for n in range(2)]))
+    view = next(view for view, _ in policy_run.decisions if view.slot == 4)
     [waiting] = [number for number, floor in view.floors.items() if floor.draft]
     late = make_job(7, arrival=3, epochs=1, value=Linear(-1, 100), rent="never")
     cluster = replace(view.cluster, tenants=(replace(view.cluster.tenants[0], plan=KEEP), view.cluster.tenants[1]))
@@ -286,10 +286,10 @@ def test_the_usual_value_follows_the_jobs_of_late() -> None:
         slot=2, horizon=9, cluster=make_cluster(), waiting=(), remaining=np.zeros(0), occupied=np.zeros((2, 0, 1))
     )
     memory = remembered(setting, {}, view, jobs, exact=False)
-    given = {"worker": 1.0, "ps": 1.0}
-    assert usual_value(given, setting, memory) == {"worker": 30.0, "ps": 30.0}
-    assert usual_value(given, {**setting, "least_jobs": 6}, memory) == given
-    assert usual_value(given, None, memory) == given
+    usual = {"worker": 1.0, "ps": 1.0}
+    assert usual_value(usual, setting, memory) == {"worker": 30.0, "ps": 30.0}
+    assert usual_value(usual, {**setting, "least_jobs": 6}, memory) == usual
+    assert usual_value(usual, None, memory) == usual
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_stored_questions_and_answers_come_back_and_give_the_same_answer() -> No
     market = scenario(refund_jobs(), **fields)
     _, policy = watched(market)
     seen = set()
-    for view, plan in policy.asked:
+    for view, plan in policy.decisions:
         again = records.view_from(records.view_bytes(view))
         assert records.view_bytes(again) == records.view_bytes(view)
         stored = records.plan_bytes(plan)
@@ -313,7 +313,7 @@ def test_stored_questions_and_answers_come_back_and_give_the_same_answer() -> No
 def test_without_the_settings_no_document_says_a_word_of_them() -> None:
     market = scenario(refund_jobs(), plan=KEEP)
     outcome, policy = watched(market)
-    for view, plan in policy.asked:
+    for view, plan in policy.decisions:
         for stored in (records.view_bytes(view), records.plan_bytes(plan)):
             for word in (b"draft", b"dividend", b"kappa", b"scores", b"settlements", b"open_rents", b'"plan"'):
                 assert word not in stored
@@ -371,12 +371,12 @@ def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
     for seed in range(20):
         market = renewal_market(seed)
         _, policy = watched(market)
-        for view, plan in policy.asked:
+        for view, plan in policy.decisions:
             if plan.windows and view.waiting:
                 last = view.waiting[-1]
-                asked = OpenDecision(policy.policy, view).plan_for(last)
+                answer = OpenDecision(policy.policy, view).plan_for(last)
                 expected = about(last, plan)
-                assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
+                assert records.plan_bytes(replace(answer, windows=(), memory=None)) == records.plan_bytes(
                     replace(expected, memory=None)
                 )
                 compared += 1

@@ -35,7 +35,7 @@ def running(plan: Plan) -> set[int]:
 
 def expected(jobs: list[Job], places: int, slots: int) -> dict[int, list[int]]:
     """Job -> the slots in which it runs, for jobs of two workers that arrive at whole slots."""
-    left: dict[int, int] = {}
+    rest: dict[int, int] = {}
     ran: dict[int, list[int]] = {one.number: [] for one in jobs}
     now_running: list[int] = []
     known = {one.number: one for one in jobs}
@@ -48,31 +48,31 @@ def expected(jobs: list[Job], places: int, slots: int) -> dict[int, list[int]]:
         if len(all_of_them) <= places:
             return 0.0
         return sum(
-            max(0.0, worth(j, slot + left[j]) - worth(j, slot + left[n] + left[j])) for j in all_of_them if j != n
+            max(0.0, worth(j, slot + rest[j]) - worth(j, slot + rest[n] + rest[j])) for j in all_of_them if j != n
         )
 
     for slot in range(slots):
         for one in jobs:
             if one.arrival != slot:
                 continue
-            left[one.number] = one.epochs
-            ends = sorted(left[n] for n in now_running)
+            rest[one.number] = one.epochs
+            ends = sorted(rest[n] for n in now_running)
             waits = 0 if len(now_running) < places else ends[len(now_running) - places]
-            others = [n for n in left if n != one.number]
+            others = [n for n in rest if n != one.number]
             cost = delay_cost(one.number, [*others, one.number], slot)
-            if worth(one.number, slot + waits + left[one.number]) - cost <= 0:
-                del left[one.number]
-        if list(left) != seen:
-            seen = list(left)
+            if worth(one.number, slot + waits + rest[one.number]) - cost <= 0:
+                del rest[one.number]
+        if list(rest) != seen:
+            seen = list(rest)
             reward = {
-                n: (0.5 * worth(n, slot + left[n]) - 0.5 * delay_cost(n, seen, slot)) / (left[n] * 3) for n in seen
+                n: (0.5 * worth(n, slot + rest[n]) - 0.5 * delay_cost(n, seen, slot)) / (rest[n] * 3) for n in seen
             }
             now_running = sorted(seen, key=lambda n: (-reward[n], known[n].arrival, n))[:places]
         for n in list(now_running):
             ran[n].append(slot)
-            left[n] -= 1
-            if not left[n]:
-                del left[n]
+            rest[n] -= 1
+            if not rest[n]:
+                del rest[n]
                 now_running.remove(n)
     return ran
 

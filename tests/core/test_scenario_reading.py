@@ -143,8 +143,8 @@ def test_reads_capacity_that_is_taken_already() -> None:
     document = make_document(preload=[{"server": "s2", "slot": 3, "resource": "worker", "amount": 4}])
     for server in document["servers"]:
         del server["cells"]
-    taken = read(document).preload[0]
-    assert (taken.server, taken.slot, taken.resource, taken.amount) == (1, 3, 0, 4.0)
+    preload = read(document).preload[0]
+    assert (preload.server, preload.slot, preload.resource, preload.amount) == (1, 3, 0, 4.0)
 
 
 def test_home_cells_cannot_be_taken_already() -> None:

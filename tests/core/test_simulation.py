@@ -201,10 +201,10 @@ def test_a_refusal_is_final_unless_it_says_wait():
 
 
 def test_progress_is_told_to_the_end():
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     scenario = make_scenario([make_job(k, arrival=float(k)) for k in range(3)])
-    simulate(scenario, {BATCH: PerSlot()}, lambda settled, jobs: told.append((settled, jobs)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    simulate(scenario, {BATCH: PerSlot()}, lambda settled, jobs: calls.append((settled, jobs)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_what_was_preloaded_is_occupied():

@@ -40,12 +40,12 @@ def slots(track: Track) -> list[int]:
     return [booking.start for booking in track.bookings]
 
 
-@pytest.mark.parametrize(("name", "asked"), [("srtf", 3), ("tetris", 4)])
+@pytest.mark.parametrize(("name", "workers"), [("srtf", 3), ("tetris", 4)])
 @pytest.mark.parametrize("seed", range(50))
-def test_decides_like_plain_loops_over_the_rules(seed, name, asked):
+def test_decides_like_plain_loops_over_the_rules(seed, name, workers):
     scenario = random_market(seed, "paper", backlog=seed % 2 == 1)
-    settings = {"workers": asked} if name == "srtf" else {"max_workers": asked}
-    expected = reference(scenario, name, asked)
+    settings = {"workers": workers} if name == "srtf" else {"max_workers": workers}
+    expected = reference(scenario, name, workers)
     for track in run(replace(scenario, policy={}), name, **settings):
         assert ran(track) == expected[track.job.number]
 

@@ -79,21 +79,21 @@ def test_views_of_markets_that_were_simulated() -> None:
 
 
 def test_no_job_is_made_of_which_nothing_is_asked_but_what_its_row_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, whole = list[int](), records.job_from
+    numbers, whole = list[int](), records.job_from
 
     def counted(row: Any, units: Any) -> Job:
-        made.append(row["number"])
+        numbers.append(row["number"])
         return whole(row, units)
 
     stored = records.view_bytes(make_view([make_job(number) for number in range(1, 40)]))
     monkeypatch.setattr(stored_jobs.records, "job_from", counted)
     shown = view_shown(stored)
     about = [(job.number, job.tenant, job.arrival, job.divisible, job.value(2.0)) for job in shown.waiting]
-    assert (len(about), made) == (39, [])
+    assert (len(about), numbers) == (39, [])
     assert (shown.jobs[7].epochs, shown.jobs[7].work, shown.jobs[9].lane) == (1, 1, BATCH)
-    assert made == [7, 9]
+    assert numbers == [7, 9]
     records.view_from(stored)
-    assert len(made) == 41
+    assert len(numbers) == 41
 
 
 @pytest.mark.parametrize("otherwise", [{"indent": 1}, {"sort_keys": False}], ids=["blanks", "another order"])

@@ -45,11 +45,11 @@ def market(seed: int, mode: str = "guarantee") -> Scenario:
 
 
 def groups(jobs: Iterable[Job]) -> dict[int, set[int]]:
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    members_by_group: defaultdict[int, set[int]] = defaultdict(set)
     for job in jobs:
         if job.together is not None:
-            found[job.together].add(job.number)
-    return {group: members for group, members in found.items() if len(members) > 1}
+            members_by_group[job.together].add(job.number)
+    return {group: members for group, members in members_by_group.items() if len(members) > 1}
 
 
 def policy_of(scenario: Scenario) -> Policy:
@@ -80,8 +80,8 @@ def test_nobody_is_below_the_world_in_which_its_owner_is_alone(first: int) -> No
             assert alone(scenario, tenant, run) == floors(outcome, tenant), f"seed {seed}, tenant {tenant}"
         for slot, view in run.views.items():
             promises = alone_floors(run.policy, view)  # type: ignore[arg-type]
-            found, _ = certificates(view, run.plans[slot], promises, with_floors=True)
-            assert not [each for each in found if each.broken], f"seed {seed}, slot {slot}"
+            rows, _ = certificates(view, run.plans[slot], promises, with_floors=True)
+            assert not [each for each in rows if each.broken], f"seed {seed}, slot {slot}"
 
 
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
@@ -98,8 +98,8 @@ def test_it_is_the_rule_and_comes_out_again_from_stored_bytes(mode: str, first: 
             if len(groups(view.waiting)) > TRIES:  # then a draw says who is tried
                 continue
             expected, left_out = by_the_rule(run.policy, view)
-            told = {refusal.job for refusal in plan.refusals if refusal.reason.code == TOLD}
-            assert told == left_out, where
+            refusals = {refusal.job for refusal in plan.refusals if refusal.reason.code == TOLD}
+            assert refusals == left_out, where
             assert _said(plan) == _said(expected), where
 
 
@@ -112,11 +112,11 @@ def by_the_rule(policy: Policy, view: View) -> tuple[Plan, set[int]]:
         jobs={number: replace(job, together=None) for number, job in view.jobs.items()},
     )
     collected = [job for job in view.waiting if job.arrival < view.slot]
-    given: dict[int, Floor] = {}
+    new_floors: dict[int, Floor] = {}
     if policy.floor:  # type: ignore[attr-defined]
         for tenant in {job.tenant for job in collected}:
-            given |= _floors_of(policy, plain, [job for job in collected if job.tenant == tenant])
-    known = {**view.floors, **given}
+            new_floors |= _floors_of(policy, plain, [job for job in collected if job.tenant == tenant])
+    known = {**view.floors, **new_floors}
     pending = groups(job for job in collected if known.get(job.number, Floor(job.number)).value == 0)
     assert len(pending) <= TRIES, "more than are tried one by one"
 
@@ -137,7 +137,7 @@ def by_the_rule(policy: Policy, view: View) -> tuple[Plan, set[int]]:
         plan = decided(stay)
     out = {number for group, members in pending.items() if group not in stay for number in members}
     final = {refusal.job for refusal in policy.decide(plain).refusals if refusal.state != WAITING}
-    new = tuple(floor for floor in given.values() if floor.job not in final)
+    new = tuple(floor for floor in new_floors.values() if floor.job not in final)
     return replace(plan, floors=new), out - final
 
 
@@ -152,9 +152,9 @@ def _floors_of(policy: Policy, plain: View, mine: list[Job]) -> dict[int, Floor]
         return {floor.job: floor for floor in plan.floors}, plan.windows[0].end if plan.windows else 0
 
     def whole(stay: Iterable[int]) -> bool:
-        found, end = planned(stay)
+        plans, end = planned(stay)
         for group in stay:
-            due = [found.get(number, Floor(number)) for number in pending[group]]
+            due = [plans.get(number, Floor(number)) for number in pending[group]]
             if any(floor.value > 0 for floor in due) and not all(
                 floor.value > 0 and floor.start < end for floor in due
             ):
@@ -166,8 +166,8 @@ def _floors_of(policy: Policy, plain: View, mine: list[Job]) -> dict[int, Floor]
         stay = []
         for group in sorted(pending):
             stay += [group] if whole([*stay, group]) else []
-    found, end = planned(stay)
-    return {job.number: found.get(job.number, Floor(job.number)) for job in new} if end else {}
+    plans, end = planned(stay)
+    return {job.number: plans.get(job.number, Floor(job.number)) for job in new} if end else {}
 
 
 def _without(view: View, numbers: set[int]) -> View:
@@ -195,15 +195,15 @@ def test_the_markets_put_groups_to_the_test() -> None:
     for seed in range(48):
         scenario = market(seed)
         outcome, run = recorded_run(scenario)
-        told = {r.job for plan in run.plans.values() for r in plan.refusals if r.reason.code == TOLD}
+        refusals = {r.job for plan in run.plans.values() for r in plan.refusals if r.reason.code == TOLD}
         for members in groups(scenario.jobs).values():
             tracks = [outcome.tracks[number] for number in members]
             bought = tracks[0].state == AWARDED
             seen["bought"] += bought
             seen["rented"] += bought and any(track.bookings[0].phase == SHARED for track in tracks)
             seen["at_home"] += tracks[0].floor is not None and tracks[0].floor.value > 0
-            seen["left_out"] += members <= told
-            seen["later"] += bought and members <= told
+            seen["left_out"] += members <= refusals
+            seen["later"] += bought and members <= refusals
     assert min(seen.values()) >= 5, seen
 
 
@@ -233,10 +233,10 @@ def test_three_that_go_together_are_bought_where_three_fit_and_not_where_two_do(
     run = Recorded(policy_of(scenario := one_server(units)))
     outcome = simulate(scenario, {"batch": run})
     assert sum(track.state == AWARDED for track in outcome.tracks) == served
-    told = [
+    reasons = [
         (r.reason.code, dict(r.reason.numbers)) for plan in run.plans.values() for r in plan.refusals if plan.windows
     ]
-    assert told[:3] == ([] if served else [(TOLD, {"members": 3, "served": 2})] * 3)
+    assert reasons[:3] == ([] if served else [(TOLD, {"members": 3, "served": 2})] * 3)
 
 
 def test_what_is_left_of_a_group_is_a_job_as_any_other() -> None:

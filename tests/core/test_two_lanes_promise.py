@@ -148,15 +148,15 @@ def worth(track: Track) -> float:
 def fits_what_was_idle(one: Market, track: Track) -> bool:
     """Whether the cells of an award in the world alone were all idle as the job asked in the market."""
     slot, idle = one.instant.idle[track.job.number]
-    left = idle[..., idle.shape[2] // 2 :].copy()  # the home part of each server
+    rest = idle[..., idle.shape[2] // 2 :].copy()  # the home part of each server
     job, [booking] = track.job, track.bookings
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
     for row in booking.allocation:
         inside = slice(row.start - slot, row.end - slot)
-        if row.end - slot > left.shape[1]:
+        if row.end - slot > rest.shape[1]:
             return False
-        left[:, inside, row.server] -= (row.workers * worker + row.ps * ps)[:, None]
-    return bool((left >= -1e-9).all())
+        rest[:, inside, row.server] -= (row.workers * worker + row.ps * ps)[:, None]
+    return bool((rest >= -1e-9).all())
 
 
 def shortfall(amount: float, promised: float) -> float:
@@ -177,8 +177,8 @@ def test_no_tenant_is_below_alone_and_no_job_at_a_loss(first: int) -> None:
             assert floors == floors_of(mine), where  # they depend on the tenant's own jobs alone
             at_once = [track for track in mine if track.job.lane == INSTANT]
             assert all(worth(track) > 0 for track in at_once if track.bookings), where
-            asked = sum(track.bookings[0].floor for track in at_once if track.bookings)
-            assert promised[tenant] == pytest.approx(due(one, floors) + asked), where
+            instant_floors = sum(track.bookings[0].floor for track in at_once if track.bookings)
+            assert promised[tenant] == pytest.approx(due(one, floors) + instant_floors), where
             assert not shortfall(one.gains[tenant], promised[tenant]), where
             for track in world.tracks:
                 if track.job.lane == INSTANT and track.bookings and fits_what_was_idle(one, track):

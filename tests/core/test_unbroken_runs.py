@@ -122,24 +122,24 @@ def soonest_at_home(job: Job, own_idle: FloatArray) -> float:
 @pytest.mark.parametrize("block", range(4))
 def test_leaves_as_much_as_plain_loops_over_net_prices_and_own_cells(block: int) -> None:
     phases = {OWN: 0, SHARED: 0, None: 0}
-    for asked in random_markets(block + 40, 50, "oasis"):
-        job = replace(asked.job, unbroken=True)
-        view, booking = replace(asked.plain_view(), waiting=(job,), jobs={job.number: job}), asked.answer(job)
-        rented = best_run(job, view, MARKET, PRICE["worker"], PRICE["ps"], asked.parts_kept())
-        own_idle = asked.view().own_idle
+    for question in random_markets(block + 40, 50, "oasis"):
+        job = replace(question.job, unbroken=True)
+        view, booking = replace(question.plain_view(), waiting=(job,), jobs={job.number: job}), question.answer(job)
+        rented = best_run(job, view, MARKET, PRICE["worker"], PRICE["ps"], question.parts_kept())
+        own_idle = question.view().own_idle
         at_home = 0.0 if own_idle is None else soonest_at_home(job, own_idle)
         best = max(at_home, rented.value - rented.paid if rented else 0.0)
         assert gained(booking, job) == pytest.approx(best, abs=3e-6)
         phases[booking.phase if booking else None] += 1
         if booking is not None:
             assert_unbroken(booking)
-            asked.calendar.place(INSTANT, job, booking)  # nothing is given out twice
+            question.calendar.place(INSTANT, job, booking)  # nothing is given out twice
     assert min(phases[OWN], phases[SHARED]) > 5
 
 
 def test_pd_ors_refuses_it_as_it_gives_each_slot_its_own_servers() -> None:
-    (asked,) = random_markets(3, 1, "pdors")
-    (refusal,) = asked.policy.decide(asked.view(replace(asked.job, unbroken=True))).refusals
+    (question,) = random_markets(3, 1, "pdors")
+    (refusal,) = question.policy.decide(question.view(replace(question.job, unbroken=True))).refusals
     assert refusal.reason.code == "changes_servers"
 
 

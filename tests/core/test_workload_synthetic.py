@@ -91,9 +91,9 @@ def test_the_seed_decides_everything():
 
 def test_can_be_drawn_again_from_what_it_says_of_itself():
     document = synthetic(seed=7, preset="oasis", jobs=9, tenants=3, servers=6, operator_share=0.5, value="linear")
-    made = document["generator"]
-    assert made["name"] == "synthetic"
-    assert synthetic(**made["args"], seed=made["seed"]) == document
+    generator = document["generator"]
+    assert generator["name"] == "synthetic"
+    assert synthetic(**generator["args"], seed=generator["seed"]) == document
 
 
 def test_tenants_own_uneven_numbers_of_whole_servers():
@@ -106,16 +106,16 @@ def test_tenants_own_uneven_numbers_of_whole_servers():
 
 def test_apart_owning_and_asking_are_as_uneven_as_chance_has_it():
     """Each tenant owns a server at least. The largest part of eight cuts is, on average, 2.7 times an even one."""
-    owned, asked = [], []
+    owned, demand = [], []
     for seed in range(20):
         scenario = read(synthetic(seed=seed, tenants=8, servers=24, jobs=200, apart=True))
         held = (scenario.cluster.cells > 0).any(axis=0)  # (tenants, servers)
         assert (held.sum(axis=0) == 1).all()
         assert held.sum(axis=1).min() >= 1
         owned.append(held.sum(axis=1).max() / 3)
-        asked.append(np.bincount([job.tenant for job in scenario.jobs], minlength=8).max() / 25)
+        demand.append(np.bincount([job.tenant for job in scenario.jobs], minlength=8).max() / 25)
     assert 1.8 < np.mean(owned) < 3.2
-    assert 2.2 < np.mean(asked) < 3.2
+    assert 2.2 < np.mean(demand) < 3.2
 
 
 def test_shorter_jobs_have_fewer_epochs_and_all_else_is_as_it_was():
@@ -127,8 +127,8 @@ def test_shorter_jobs_have_fewer_epochs_and_all_else_is_as_it_was():
 
 def test_uneven_worlds_can_be_drawn_again_and_others_say_nothing_of_them():
     document = synthetic(seed=7, jobs=9, shorter=4, apart=True)
-    made = document["generator"]
-    assert synthetic(**made["args"], seed=made["seed"]) == document
+    generator = document["generator"]
+    assert synthetic(**generator["args"], seed=generator["seed"]) == document
     assert not synthetic(seed=7, jobs=9)["generator"]["args"].keys() & {"shorter", "apart"}
 
 

@@ -84,10 +84,10 @@ def test_the_same_arguments_make_the_same_document(importer):
 
 @each_importer
 def test_says_what_it_was_made_with(importer):
-    made = importer(seed=3, scale_quota=0.5)["generator"]
-    assert made["name"] == importer.__name__.removeprefix("from_")
-    assert (made["seed"], made["args"]["scale_quota"]) == (3, 0.5)
-    assert isinstance(made["notes"], list)
+    generator = importer(seed=3, scale_quota=0.5)["generator"]
+    assert generator["name"] == importer.__name__.removeprefix("from_")
+    assert (generator["seed"], generator["args"]["scale_quota"]) == (3, 0.5)
+    assert isinstance(generator["notes"], list)
 
 
 @each_importer
