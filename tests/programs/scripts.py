@@ -25,9 +25,9 @@ PACKAGES = {
 
 
 def script(body: str, head: str = HEAD) -> Script:
-    found = read(head + body)
-    assert isinstance(found, Script), found
-    return found
+    answer = read(head + body)
+    assert isinstance(answer, Script), answer
+    return answer
 
 
 def ran(

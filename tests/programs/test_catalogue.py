@@ -33,33 +33,33 @@ TRAIN: dict[str, Any] = {
 
 
 def program(**fields: Any) -> Program:
-    found = read(TRAIN | fields, OPERATOR)
-    assert isinstance(found, Program), found
-    return found
+    answer = read(TRAIN | fields, OPERATOR)
+    assert isinstance(answer, Program), answer
+    return answer
 
 
 def fields_refused(document: dict[str, Any]) -> list[str]:
-    found = read(document, OPERATOR)
-    assert isinstance(found, tuple), found
-    assert all(isinstance(each, FieldRefusal) and each.sentence for each in found)
-    return [each.field for each in found]
+    refusals = read(document, OPERATOR)
+    assert isinstance(refusals, tuple), refusals
+    assert all(isinstance(each, FieldRefusal) and each.sentence for each in refusals)
+    return [each.field for each in refusals]
 
 
 def test_a_document_says_a_version_and_defaults_are_filled_in() -> None:
-    found = program()
-    assert (found.name, found.version, found.resize, found.grace_seconds) == ("train", 1, "none", 30)
-    assert [each.name for each in found.parameters] == ["rate", "data", "deep", "steps", "model"]
-    assert found.limits == catalogue.UnitLimits()
+    train = program()
+    assert (train.name, train.version, train.resize, train.grace_seconds) == ("train", 1, "none", 30)
+    assert [each.name for each in train.parameters] == ["rate", "data", "deep", "steps", "model"]
+    assert train.limits == catalogue.UnitLimits()
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_template_is_a_program(name: str) -> None:
-    found = read(TEMPLATES[name], OPERATOR)
-    assert isinstance(found, Program), found
-    assert found.name == name
-    values = values_of(found, {})
+    template = read(TEMPLATES[name], OPERATOR)
+    assert isinstance(template, Program), template
+    assert template.name == name
+    values = values_of(template, {})
     assert isinstance(values, dict)
-    assert words_of(found, values, "/job/run.sh")[0] in ("python3", "bash")
+    assert words_of(template, values, "/job/run.sh")[0] in ("python3", "bash")
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -145,10 +145,10 @@ def test_no_pattern_that_is_taken_keeps_a_process_busy() -> None:
     worst = TRAIN | {"command": ["ls"], "parameters": [
         {"name": "p", "kind": "text", "default": "b", "pattern": "a*a*a*b"},
     ]}  # fmt: skip
-    found = read(worst, OPERATOR)
-    assert isinstance(found, Program)
+    answer = read(worst, OPERATOR)
+    assert isinstance(answer, Program)
     begin = process_time()
-    assert isinstance(read_values(found.parameters, {"p": "a" * 200}), tuple)
+    assert isinstance(read_values(answer.parameters, {"p": "a" * 200}), tuple)
     assert process_time() - begin < 10.0  # a tenth of a second; minutes, where repetitions multiply
 
 
@@ -175,35 +175,35 @@ def test_values_take_their_types_and_what_is_missing_has_its_default() -> None:
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_its_field(values: dict[str, Any], field: str) -> None:
-    found = values_of(program(), values)
-    assert isinstance(found, tuple)
-    assert [each.field for each in found] == [f"parameters.{field}"]
+    refusals = values_of(program(), values)
+    assert isinstance(refusals, tuple)
+    assert [each.field for each in refusals] == [f"parameters.{field}"]
 
 
 @settings(max_examples=300, deadline=None, database=None)
 @seed(31)
 @given(st.text(max_size=20), st.floats(0, 1))
 def test_a_value_stays_inside_its_word_whatever_is_in_it(text: str, rate: float) -> None:
-    found = program()
-    values = values_of(found, {"data": text, "rate": rate})
+    train = program()
+    values = values_of(train, {"data": text, "rate": rate})
     if isinstance(values, tuple):
         assert not text.isprintable() or text.startswith("-")
         return
-    words = words_of(found, values, "")
+    words = words_of(train, values, "")
     assert words == ("python3", "train.py", f"--rate={rate}", text, "--deep=false", '{"a": 1}')
 
 
 def test_a_text_that_names_a_parameter_is_not_read_again() -> None:
-    found = program()
-    values = values_of(found, {"data": "{rate} $(id) `id`"})
+    train = program()
+    values = values_of(train, {"data": "{rate} $(id) `id`"})
     assert isinstance(values, dict)
-    assert words_of(found, values, "")[3] == "{rate} $(id) `id`"
+    assert words_of(train, values, "")[3] == "{rate} $(id) `id`"
 
 
 def test_a_script_is_started_as_a_file_and_its_text_is_never_filled_in() -> None:
-    found = program(command=None, script='echo "{data}"\n')
-    assert words_of(found, {"data": "$(id)"}, "/job/run.sh") == ("bash", "-eu", "/job/run.sh")
-    assert found.script == 'echo "{data}"\n'
+    train = program(command=None, script='echo "{data}"\n')
+    assert words_of(train, {"data": "$(id)"}, "/job/run.sh") == ("bash", "-eu", "/job/run.sh")
+    assert train.script == 'echo "{data}"\n'
 
 
 def test_an_edit_makes_the_next_version_and_no_change_makes_none() -> None:
@@ -247,9 +247,9 @@ BAD_ENTRIES: list[tuple[list[ArchiveEntry], str]] = [
 def test_an_archive_that_could_leave_its_folder_is_refused_with_the_entry(
     entries: list[ArchiveEntry], sentence: str
 ) -> None:
-    (found,) = archives.refusals(entries)
-    assert found.field == "archive"
-    assert sentence in found.sentence
+    (refusal,) = archives.refusals(entries)
+    assert refusal.field == "archive"
+    assert sentence in refusal.sentence
 
 
 def test_an_archive_of_plain_files_and_links_inside_is_fine() -> None:
@@ -263,6 +263,6 @@ def test_an_archive_of_plain_files_and_links_inside_is_fine() -> None:
 
 
 def test_names_in_refusals_cannot_write_on_a_terminal() -> None:
-    (found,) = archives.refusals([ArchiveEntry("/\x1b[2J\n", "file")])
-    assert found.sentence.isprintable()
-    assert re.search(r"\\x1b", found.sentence)
+    (refusal,) = archives.refusals([ArchiveEntry("/\x1b[2J\n", "file")])
+    assert refusal.sentence.isprintable()
+    assert re.search(r"\\x1b", refusal.sentence)

@@ -27,7 +27,7 @@ STEADY = {"kind": "linear", "slope": -1, "base": 1000}
 many = settings(max_examples=300, deadline=None, database=None)
 
 
-def said(**answers: Any) -> InHours:
+def in_hours(**answers: Any) -> InHours:
     description = hours.read({"hours": 6, "most": 8, "worker": {"gpu": 1}} | answers, RESOURCES)
     assert isinstance(description, InHours), description
     return description
@@ -49,7 +49,7 @@ def job_of(specification: dict[str, Any], *, slot_seconds: float = 3600.0, gpus:
 
 
 def test_eight_gpus_for_six_hours() -> None:
-    assert hours.specification(said(), STEADY) == {
+    assert hours.specification(in_hours(), STEADY) == {
         "epochs": 1,
         "chunks": 8,
         "minibatches": 21_600,
@@ -63,20 +63,22 @@ def test_eight_gpus_for_six_hours() -> None:
 
 
 def test_between_two_and_eight_gpus_six_hours_with_eight() -> None:
-    specification = hours.specification(said(least=2, scaling="good"), STEADY)
+    specification = hours.specification(in_hours(least=2, scaling="good"), STEADY)
     assert (specification["min_workers"], specification["max_workers"], specification["chunks"]) == (2, 8, 8)
     assert specification["mode"] == "sync"
     job, _ = job_of(specification)
     assert seconds_left(job, job.work, 8, 0) == pytest.approx(6 * 3600)
     assert seconds_left(job, job.work, 2, 0) == pytest.approx(6 * 3600 * (4 * 0.9**2), rel=1e-6)  # two doublings
-    poor, _ = job_of(hours.specification(said(least=2, scaling="poor"), STEADY))
+    poor, _ = job_of(hours.specification(in_hours(least=2, scaling="poor"), STEADY))
     assert seconds_left(poor, poor.work, 2, 0) == pytest.approx(6 * 3600 * (4 * 0.7**2), rel=1e-6)
-    perfect = hours.specification(said(least=2), STEADY)
+    perfect = hours.specification(in_hours(least=2), STEADY)
     assert not {"mode", "speed"} & set(perfect)
 
 
 def test_a_measured_curve_is_kept_as_it_was_measured() -> None:
-    specification = hours.specification(said(least=2, scaling="measured", mode="async", speed=[0.5, 0, 0.1, 0]), STEADY)
+    specification = hours.specification(
+        in_hours(least=2, scaling="measured", mode="async", speed=[0.5, 0, 0.1, 0]), STEADY
+    )
     assert (specification["mode"], specification["speed"]) == ("async", [0.5, 0, 0.1, 0])
     check_speeds([job_of(specification)[0]])
 
@@ -95,21 +97,21 @@ def test_a_run_takes_what_was_said_within_a_slot_and_never_less(
 ) -> None:
     least = max(1, int(share * most))
     answers = {"hours": f"{minutes / 60:.9f}", "most": most, "least": least, "scaling": scaling}
-    asked = said(**answers)
-    job, scenario = job_of(hours.specification(asked, STEADY), slot_seconds=slot_seconds, gpus=most)
+    request = in_hours(**answers)
+    job, scenario = job_of(hours.specification(request, STEADY), slot_seconds=slot_seconds, gpus=most)
     (track,) = simulate(scenario, {"batch": build(scenario.policy, scenario.cluster, scenario.jobs)}).tracks
     (booking,) = track.bookings
     took = (booking.end - booking.start) * slot_seconds
     assert booking.workers == most
-    assert asked.seconds <= took * (1 + 1e-9)
-    assert took < asked.seconds + slot_seconds
+    assert request.seconds <= took * (1 + 1e-9)
+    assert took < request.seconds + slot_seconds
     check_speeds([job])
 
 
 def test_never_less_than_what_was_said_where_hours_are_no_whole_seconds() -> None:
-    assert said(hours="0.0001").seconds == 1
-    assert said(hours=1.33333).seconds == 4800
-    assert said(hours="1.333334").seconds == 4801
+    assert in_hours(hours="0.0001").seconds == 1
+    assert in_hours(hours=1.33333).seconds == 4800
+    assert in_hours(hours="1.333334").seconds == 4801
 
 
 @pytest.mark.parametrize(
@@ -161,10 +163,10 @@ WORTHS = st.builds(
 )
 
 
-def values(said: worth.Worth, slot_seconds: float, *times: float) -> list[float]:
+def values(terms: worth.Worth, slot_seconds: float, *times: float) -> list[float]:
     """What an end is worth after so many times the time that was said."""
-    function = read_value(json.loads(json.dumps(worth.value(said, slot_seconds))), "value")
-    slots = said.within_seconds / slot_seconds
+    function = read_value(json.loads(json.dumps(worth.value(terms, slot_seconds))), "value")
+    slots = terms.within_seconds / slot_seconds
     return [float(function(slots * each)) for each in times]
 
 
@@ -184,16 +186,16 @@ def test_a_hundred_credits_by_tonight() -> None:
 
 @many
 @seed(25)
-@given(said=WORTHS, slot_seconds=st.sampled_from([1.0, 60.0, 3600.0, 86_400.0]))
-def test_by_then_it_is_worth_what_was_said_and_it_never_rises(said: worth.Worth, slot_seconds: float) -> None:
-    (by_then,) = values(said, slot_seconds, 1)
-    assert math.isclose(by_then, said.credits, rel_tol=1e-9)
-    course = values(said, slot_seconds, *np.linspace(0, 5, 41).tolist())
+@given(terms=WORTHS, slot_seconds=st.sampled_from([1.0, 60.0, 3600.0, 86_400.0]))
+def test_by_then_it_is_worth_what_was_said_and_it_never_rises(terms: worth.Worth, slot_seconds: float) -> None:
+    (by_then,) = values(terms, slot_seconds, 1)
+    assert math.isclose(by_then, terms.credits, rel_tol=1e-9)
+    course = values(terms, slot_seconds, *np.linspace(0, 5, 41).tolist())
     assert all(before >= after for before, after in pairwise(course))
-    assert max(course) <= said.credits * 1.0101
-    (later,) = values(said, slot_seconds, 2)
-    part = {worth.NOTHING: 0.0, worth.HALF: 0.5, worth.HARDLY: 0.99}[said.later]
-    assert math.isclose(later, part * said.credits, rel_tol=1e-9)
+    assert max(course) <= terms.credits * 1.0101
+    (later,) = values(terms, slot_seconds, 2)
+    part = {worth.NOTHING: 0.0, worth.HALF: 0.5, worth.HARDLY: 0.99}[terms.later]
+    assert math.isclose(later, part * terms.credits, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +213,6 @@ def test_by_then_it_is_worth_what_was_said_and_it_never_rises(said: worth.Worth,
     ],
 )
 def test_a_wrong_answer_about_worth_is_refused_by_its_field(answers: dict[str, Any], field: str) -> None:
-    found = worth.read({"within_seconds": 3600, "credits": 5, "later": "half"} | answers)
-    assert isinstance(found, tuple)
-    assert [refusal.field for refusal in found] == [field]
+    refusals = worth.read({"within_seconds": 3600, "credits": 5, "later": "half"} | answers)
+    assert isinstance(refusals, tuple)
+    assert [refusal.field for refusal in refusals] == [field]

@@ -60,17 +60,17 @@ OF_TORCH = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kept"), OF_TORCH.items(), ids=range(len(OF_TORCH)))
-def test_torchrun_meets_where_the_platform_says(call: str, kept: tuple[list[str], list[str]], tmp_path: Path) -> None:
-    options, program = kept
+@pytest.mark.parametrize(("call", "words"), OF_TORCH.items(), ids=range(len(OF_TORCH)))
+def test_torchrun_meets_where_the_platform_says(call: str, words: tuple[list[str], list[str]], tmp_path: Path) -> None:
+    options, program = words
     call = call.replace("--jobid $SLURM_JOB_ID ", "").replace("> run.sh", f"> {tmp_path}/run.sh")
     call = call.replace("bash run.sh", f"bash {tmp_path}/run.sh")
     assert started(tmp_path, f"{call}\n") == [["torch.distributed.run", *options, *TORCH, *program]]
 
 
 def test_pytorchs_older_launcher_still_tells_scripts_their_local_rank(tmp_path: Path) -> None:
-    found = started(tmp_path, "python3 -m torch.distributed.launch --nnodes=4 --use_env a.py\n")
-    assert found == [["torch.distributed.launch", "--use_env", *TORCH, "a.py"]]
+    launches = started(tmp_path, "python3 -m torch.distributed.launch --nnodes=4 --use_env a.py\n")
+    assert launches == [["torch.distributed.launch", "--use_env", *TORCH, "a.py"]]
 
 
 def test_accelerate_is_told_machines_and_as_many_processes_as_there_are_gpus(tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ python -m accelerate.commands.launch --config_file a.yaml --debug train.py
 srun accelerate launch --config-file=a.yaml --num-processes=4 -m train
 """
     module = "accelerate.commands.launch"
-    kept = ["--multi_gpu", "--mixed_precision", "bf16", "--use_deepspeed"]
+    options = ["--multi_gpu", "--mixed_precision", "bf16", "--use_deepspeed"]
     assert started(tmp_path, body) == [
-        [module, *kept, *ACCELERATE, "--num_processes=4", "train.py", "--num_machines", "3"],
+        [module, *options, *ACCELERATE, "--num_processes=4", "train.py", "--num_machines", "3"],
         [module, *ACCELERATE, "--num_processes=4", "train.py"],
         [module, "--config_file", "a.yaml", "--debug", *ACCELERATE, "train.py"],
         [module, "--config-file=a.yaml", "-m", *ACCELERATE, "--num_processes=4", "train"],
@@ -125,8 +125,8 @@ def test_deepspeed_begins_on_each_worker_with_the_gpus_that_were_dealt(
     call: str, devices: str, gpus: list[str], tmp_path: Path
 ) -> None:
     (words,) = started(tmp_path, f"{call} --module pkg.train --deepspeed --num_gpus 9\n", CUDA_VISIBLE_DEVICES=devices)
-    told, others = world_of(words)
-    assert list(told.values()) == [gpus, gpus]
+    dealt_gpus, others = world_of(words)
+    assert list(dealt_gpus.values()) == [gpus, gpus]
     assert others == [
         "deepspeed.launcher.launch", "--module", "--node_rank=1", "--master_addr=n7", "--master_port=4000",
         "pkg.train", "--deepspeed", "--num_gpus", "9",
@@ -140,8 +140,8 @@ def test_a_single_worker_meets_itself_at_a_port_that_it_may_use(tmp_path: Path) 
     assert torch[1:] == ["--nproc_per_node=4", "--standalone", "a.py"]
     assert accelerate[3:5] == ["--main_process_ip=127.0.0.1", "--main_process_port=4001"]
     assert accelerate[-2:] == ["--num_processes=1", "b.py"]
-    told, others = world_of(deepspeed)
-    assert list(told.values()) == [["0"]]
+    dealt_gpus, others = world_of(deepspeed)
+    assert list(dealt_gpus.values()) == [["0"]]
     assert others[2:] == ["--master_addr=127.0.0.1", "--master_port=4001", "c.py"]
 
 
@@ -160,7 +160,7 @@ def test_every_way_of_ending_is_the_scripts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "expected"),
     [
         ("torchrun --nnodes 2 --rdzv-id=4 a.py", [(True, "--nnodes, --rdzv-id are ignored.")]),
         ("srun deepspeed --hostfile h a.py", [(True, "--hostfile is ignored.")]),
@@ -186,10 +186,10 @@ def test_every_way_of_ending_is_the_scripts(tmp_path: Path) -> None:
         ("python -m pytest\npython", []),
     ],
 )  # fmt: skip
-def test_what_comes_of_a_launcher_is_said_beforehand(body: str, found: list[tuple[bool, str]]) -> None:
-    told = list(notes(script(f"{body}\n"), 2, 2))
-    assert [kept for _, kept, _ in told] == [kept for kept, _ in found]
-    for (number, _, sentence), (_, part) in zip(told, found, strict=True):
+def test_what_comes_of_a_launcher_is_said_beforehand(body: str, expected: list[tuple[bool, str]]) -> None:
+    remarks = list(notes(script(f"{body}\n"), 2, 2))
+    assert [is_kept for _, is_kept, _ in remarks] == [is_kept for is_kept, _ in expected]
+    for (number, _, sentence), (_, part) in zip(remarks, expected, strict=True):
         assert number == 3
         assert part in sentence
 
@@ -202,19 +202,19 @@ def test_no_option_is_both_left_out_and_kept() -> None:
 
 
 def document(head: str, body: str) -> dict[str, object]:
-    request = ask(found := script(body, head), ["worker", "gpu", "cpu"])
+    request = ask(text := script(body, head), ["worker", "gpu", "cpu"])
     assert isinstance(request, ScriptRequest), request
-    told = script_document(found, request, "train")
-    assert isinstance(told, dict), told
-    return told
+    content = script_document(text, request, "train")
+    assert isinstance(content, dict), content
+    return content
 
 
 def test_a_launcher_starts_the_processes_that_slurm_has_room_for(tmp_path: Path) -> None:
     """A script with several tasks and a launcher runs once on a worker, and hears of as many tasks as under Slurm."""
     head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4 --time=10\n"
     body = "torchrun --nproc_per_node=$SLURM_NTASKS_PER_NODE a.py $SLURM_NTASKS\n"
-    told = document(head, body)
-    assert told["processes_per_worker"] == "one"
+    content = document(head, body)
+    assert content["processes_per_worker"] == "one"
     without = document(head, "srun python a.py\n")
     assert (without["processes_per_worker"], without["shape"]) == ("each_gpu", "all_reduce")
     lines = "\n".join(beginning(script(body, head), "train", "INDEX", 4, 4))
@@ -236,9 +236,9 @@ def test_processes_of_a_single_worker_are_told_of_each_other() -> None:
 )
 def test_a_script_of_one_long_line_is_read_in_time(piece: str) -> None:
     """Each of a script's 1,048,576 characters is looked at so many times as there are things to look for."""
-    found = read(f"{HEAD}{piece * ((MOST_CHARACTERS - 100) // len(piece))}\n")
-    assert not isinstance(found, tuple)
+    answer = read(f"{HEAD}{piece * ((MOST_CHARACTERS - 100) // len(piece))}\n")
+    assert not isinstance(answer, tuple)
     before = time.process_time()
-    assert len([*notes(found, 2, 2), *steps(found, {}), *calls(found), *files_missing(found, FileNames())]) < 10
-    assert beginning(found, "train", "INDEX", 2) is not None
+    assert len([*notes(answer, 2, 2), *steps(answer, {}), *calls(answer), *files_missing(answer, FileNames())]) < 10
+    assert beginning(answer, "train", "INDEX", 2) is not None
     assert time.process_time() - before < 20

@@ -32,10 +32,10 @@ def test_jobs_and_arrays_are_in_the_order_of_their_numbers_each_once() -> None:
 @seed(41)
 @given(st.dictionaries(st.integers(1, 9), st.sampled_from([ordering.DONE, ordering.OPEN, ordering.FAILED])))
 def test_only_good_ends_make_it_ready_and_a_bad_one_is_for_good(states: dict[int, str]) -> None:
-    found = standing(list(states), states)
-    assert (found.state == "ready") == all(state == "done" for state in states.values())
-    assert (found.state == "never") == ("failed" in states.values())
-    assert all(states[job] != "done" for job in found.jobs)
+    answer = standing(list(states), states)
+    assert (answer.state == "ready") == all(state == "done" for state in states.values())
+    assert (answer.state == "never") == ("failed" in states.values())
+    assert all(states[job] != "done" for job in answer.jobs)
 
 
 def test_it_arrives_no_sooner_than_it_may_begin() -> None:
@@ -46,15 +46,15 @@ def test_it_arrives_no_sooner_than_it_may_begin() -> None:
 
 
 def test_after_a_deadline_it_is_worth_nothing() -> None:
-    said = Worth(36_000, 100.0, HALF)
-    assert until(said, 0.0, 7200.0, 3600.0) == Worth(7200, 100.0, NOTHING)
-    assert until(said, 0.0, 72_000.0, 3600.0) == Worth(36_000, 100.0, HALF, until_seconds=72_000)
+    terms = Worth(36_000, 100.0, HALF)
+    assert until(terms, 0.0, 7200.0, 3600.0) == Worth(7200, 100.0, NOTHING)
+    assert until(terms, 0.0, 72_000.0, 3600.0) == Worth(36_000, 100.0, HALF, until_seconds=72_000)
     earlier = Worth(1800, 100.0, NOTHING)
     assert until(earlier, 0.0, 7200.0, 900.0) is earlier
-    refused = until(said, 1000.0, 4000.0, 3600.0)
+    refused = until(terms, 1000.0, 4000.0, 3600.0)
     assert isinstance(refused, FieldRefusal)
     assert refused == FieldRefusal("deadline", "is 600 seconds too soon for a run that began at once")
-    assert isinstance(until(said, 1000.0, 0.0, 1.0), FieldRefusal)
+    assert isinstance(until(terms, 1000.0, 0.0, 1.0), FieldRefusal)
 
 
 def test_a_deadline_lets_the_worth_fall_as_it_was_described() -> None:
@@ -69,29 +69,29 @@ def test_a_deadline_lets_the_worth_fall_as_it_was_described() -> None:
 @many
 @seed(43)
 @given(
-    said=st.builds(Worth, st.integers(1, 10**6), st.floats(0.01, 1e9), st.sampled_from(LATER)),
+    terms=st.builds(Worth, st.integers(1, 10**6), st.floats(0.01, 1e9), st.sampled_from(LATER)),
     seconds=st.floats(1.0, 2e6),
     slot_seconds=st.sampled_from([10.0, 300.0, 3600.0]),
 )
-def test_a_deadline_never_makes_a_job_worth_more(said: Worth, seconds: float, slot_seconds: float) -> None:
-    answer = until(said, 0.0, seconds, 1.0)
+def test_a_deadline_never_makes_a_job_worth_more(terms: Worth, seconds: float, slot_seconds: float) -> None:
+    answer = until(terms, 0.0, seconds, 1.0)
     assert isinstance(answer, Worth)
-    described, found = (read_value(worth.value(each, slot_seconds), "value") for each in (said, answer))
-    ends = np.concatenate([np.linspace(0.0, 4.0 * said.within_seconds, 200), np.linspace(0.0, 2.0 * seconds, 200)])
-    elapsed = np.sort(np.append(ends, [said.within_seconds, seconds])) / slot_seconds
-    values = found(elapsed)
-    assert (values <= described(elapsed) + 1e-9 * said.credits).all()
-    assert (np.diff(values) <= 1e-9 * said.credits).all()
+    described, bounded = (read_value(worth.value(each, slot_seconds), "value") for each in (terms, answer))
+    ends = np.concatenate([np.linspace(0.0, 4.0 * terms.within_seconds, 200), np.linspace(0.0, 2.0 * seconds, 200)])
+    elapsed = np.sort(np.append(ends, [terms.within_seconds, seconds])) / slot_seconds
+    values = bounded(elapsed)
+    assert (values <= described(elapsed) + 1e-9 * terms.credits).all()
+    assert (np.diff(values) <= 1e-9 * terms.credits).all()
     over = elapsed * slot_seconds > seconds + 1.0
     assert (values[over] <= 0.0).all()
     before = ~over & (elapsed * slot_seconds < seconds - 1e-3)
-    assert (values[before] >= np.minimum(described(elapsed[before]), said.credits) - 1e-9 * said.credits).all()
+    assert (values[before] >= np.minimum(described(elapsed[before]), terms.credits) - 1e-9 * terms.credits).all()
 
 
 def test_an_array_is_one_job_for_each_index() -> None:
-    found = members("sweep", [3, 1, 3])
-    assert isinstance(found, tuple)
-    assert [(member.index, member.name) for member in found] == [(1, "sweep[1]"), (3, "sweep[3]")]
+    jobs = members("sweep", [3, 1, 3])
+    assert isinstance(jobs, tuple)
+    assert [(member.index, member.name) for member in jobs] == [(1, "sweep[1]"), (3, "sweep[3]")]
     assert isinstance(members("sweep", range(1000)), tuple)
     for wrong in (members("sweep", []), members("sweep", range(1001)), members("sweep", [-1])):
         assert isinstance(wrong, FieldRefusal)

@@ -16,10 +16,10 @@ many = settings(max_examples=300, deadline=None, database=None)
 
 
 def test_lines_are_rows_and_what_is_not_ended_waits() -> None:
-    found = read(b'{"step": 1, "loss": 0.5}\n{"step": 2, "lo')
-    assert (found.rows, found.bad) == (({"step": 1, "loss": 0.5},), 0)
-    found = read(b'ss": 0.25}\n\n', found.rest)
-    assert (found.rows, found.bad, found.rest) == (({"step": 2, "loss": 0.25},), 0, b"")
+    progress = read(b'{"step": 1, "loss": 0.5}\n{"step": 2, "lo')
+    assert (progress.rows, progress.bad) == (({"step": 1, "loss": 0.5},), 0)
+    progress = read(b'ss": 0.25}\n\n', progress.rest)
+    assert (progress.rows, progress.bad, progress.rest) == (({"step": 2, "loss": 0.25},), 0, b"")
 
 
 @pytest.mark.parametrize(
@@ -32,25 +32,25 @@ def test_lines_are_rows_and_what_is_not_ended_waits() -> None:
     ids=range(17),
 )  # fmt: skip
 def test_a_bad_line_is_counted_and_skipped(line: str) -> None:
-    found = read(f'{{"step": 1}}\n{line}\n{{"step": 2}}\n'.encode())
-    assert (found.rows, found.bad) == (({"step": 1}, {"step": 2}), 1)
+    progress = read(f'{{"step": 1}}\n{line}\n{{"step": 2}}\n'.encode())
+    assert (progress.rows, progress.bad) == (({"step": 1}, {"step": 2}), 1)
 
 
 def test_a_line_without_end_takes_no_memory_and_is_one_bad_line() -> None:
     rest, bad = b"", 0
     for _ in range(50):
-        found = read(b"x" * 10_000, rest)
-        rest, bad = found.rest, bad + found.bad
+        progress = read(b"x" * 10_000, rest)
+        rest, bad = progress.rest, bad + progress.bad
         assert len(rest) <= 5_000
     assert bad == 0
-    found = read(b'x\n{"step": 2}\n', rest)
-    assert (found.rows, found.bad) == (({"step": 2},), 1)
+    progress = read(b'x\n{"step": 2}\n', rest)
+    assert (progress.rows, progress.bad) == (({"step": 2},), 1)
 
 
 def test_a_flood_is_thinned_with_its_first_and_last() -> None:
     lines = b"".join(b'{"step": %d}\n' % step for step in range(20_000))
-    found = read(lines, most=100)
-    steps = [row["step"] for row in found.rows]
+    progress = read(lines, most=100)
+    steps = [row["step"] for row in progress.rows]
     assert len(steps) == 100
     assert (steps[0], steps[-1]) == (0, 19_999)
     assert steps == sorted(set(steps))
@@ -78,9 +78,9 @@ names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
     st.dictionaries(names, st.one_of(st.integers(-(2**52), 2**52), st.floats(allow_nan=False, allow_infinity=False)))
 )
 def test_finite_numbers_come_back_as_they_were(numbers: dict[str, Any]) -> None:
-    found = read(json.dumps(numbers).encode() + b"\n")
-    assert found.rows == ((numbers,) if numbers else ())
-    assert all(math.isfinite(value) for row in found.rows for value in row.values())
+    progress = read(json.dumps(numbers).encode() + b"\n")
+    assert progress.rows == ((numbers,) if numbers else ())
+    assert all(math.isfinite(value) for row in progress.rows for value in row.values())
 
 
 def test_an_address_is_one_that_a_browser_may_open() -> None:

@@ -24,16 +24,16 @@ def script(*lines: str, body: str = "srun python train.py") -> str:
     return "\n".join(["#!/bin/bash", *(f"#SBATCH {line}" for line in lines), "", body, ""])
 
 
-def taken(*lines: str) -> Script:
-    found = read(script(*lines))
-    assert isinstance(found, Script), found
-    return found
+def script_of(*lines: str) -> Script:
+    answer = read(script(*lines))
+    assert isinstance(answer, Script), answer
+    return answer
 
 
 def refused(*lines: str) -> tuple[LineRefusal, ...]:
-    found = read(script(*lines))
-    assert isinstance(found, tuple), found
-    return found
+    refusals = read(script(*lines))
+    assert isinstance(refusals, tuple), refusals
+    return refusals
 
 
 # ---- the options
@@ -93,18 +93,18 @@ VALUES: list[tuple[str, str, Any]] = [
 
 @pytest.mark.parametrize(("line", "field", "value"), VALUES, ids=[line for line, _, _ in VALUES])
 def test_an_option_is_read_as_slurm_reads_it(line: str, field: str, value: Any) -> None:
-    found = taken(line)
-    assert getattr(found.options, field) == value
-    assert [(told.number, told.verdict) for told in found.lines[1:]] == [(2, UNDERSTOOD)]
-    assert found.place(field) == 2
+    head = script_of(line)
+    assert getattr(head.options, field) == value
+    assert [(each.number, each.verdict) for each in head.lines[1:]] == [(2, UNDERSTOOD)]
+    assert head.place(field) == 2
 
 
 def test_no_blank_is_needed_before_an_option() -> None:
     """As Slurm has it; what cannot be an option is taken for a comment, where Slurm refuses it."""
-    found = read("#!/bin/bash\n#SBATCH--time=7 -n 2\n#SBATCH\t--gpus=2\n#SBATCHED --mem=1\n")
-    assert isinstance(found, Script), found
-    assert (found.options.time, found.options.ntasks, found.options.gpus, found.options.mem) == (420, 2, Gpus(2), None)
-    assert [(told.number, told.verdict) for told in found.lines[-1:]] == [(4, IGNORED)]
+    head = read("#!/bin/bash\n#SBATCH--time=7 -n 2\n#SBATCH\t--gpus=2\n#SBATCHED --mem=1\n")
+    assert isinstance(head, Script), head
+    assert (head.options.time, head.options.ntasks, head.options.gpus, head.options.mem) == (420, 2, Gpus(2), None)
+    assert [(line.number, line.verdict) for line in head.lines[-1:]] == [(4, IGNORED)]
 
 
 def test_every_supported_option_has_a_value_above() -> None:
@@ -185,13 +185,13 @@ def test_all_that_is_wrong_is_told_at_once_in_order_of_the_lines() -> None:
 
 
 def test_lines_that_change_nothing_and_those_that_cannot_be_kept_are_listed() -> None:
-    found = taken("--account=physics -p gpu", "--error=%j.err", "--mail-type=END # me", "", "--no-requeue")
-    told = [(line.number, line.option, line.verdict) for line in found.lines[1:]]
-    assert told == [
+    answer = script_of("--account=physics -p gpu", "--error=%j.err", "--mail-type=END # me", "", "--no-requeue")
+    rows = [(line.number, line.option, line.verdict) for line in answer.lines[1:]]
+    assert rows == [
         (2, "--account", IGNORED), (2, "-p", IGNORED), (3, "--error", NOT_KEPT), (4, "--mail-type", IGNORED),
         (5, "", IGNORED), (6, "--no-requeue", NOT_KEPT),
     ]  # fmt: skip
-    assert all(line.sentence.endswith(".") for line in found.lines)
+    assert all(line.sentence.endswith(".") for line in answer.lines)
 
 
 def test_no_option_stands_in_two_lists() -> None:
@@ -200,23 +200,23 @@ def test_no_option_stands_in_two_lists() -> None:
 
 
 def test_the_last_of_two_counts_and_the_first_is_listed_as_ignored() -> None:
-    found = taken("--gpus=4", "--time=60", "-G 8")
-    assert found.options.gpus == Gpus(8)
-    told = [(line.number, line.verdict) for line in found.lines[1:]]
-    assert told == [(2, IGNORED), (3, UNDERSTOOD), (4, UNDERSTOOD)]
-    assert "Line 4" in found.lines[1].sentence
+    answer = script_of("--gpus=4", "--time=60", "-G 8")
+    assert answer.options.gpus == Gpus(8)
+    rows = [(line.number, line.verdict) for line in answer.lines[1:]]
+    assert rows == [(2, IGNORED), (3, UNDERSTOOD), (4, UNDERSTOOD)]
+    assert "Line 4" in answer.lines[1].sentence
 
 
 def test_what_stands_behind_the_first_command_is_read_by_nobody_and_that_is_said() -> None:
     text = "#!/bin/bash\n\n# a comment\n#SBATCH --gpus=2\nmodule load x\n"
     text += "#SBATCH --gpus=8\n##SBATCH --mem=3\n# SBATCH -n 3\n"
-    found = read(text)
-    assert isinstance(found, Script)
-    assert found.options.gpus == Gpus(2)
-    assert [(line.number, line.verdict) for line in found.lines[1:]] == [
+    answer = read(text)
+    assert isinstance(answer, Script)
+    assert answer.options.gpus == Gpus(2)
+    assert [(line.number, line.verdict) for line in answer.lines[1:]] == [
         (4, UNDERSTOOD), (6, IGNORED), (7, IGNORED), (8, IGNORED),
     ]  # fmt: skip
-    assert found.body == text
+    assert answer.body == text
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_what_stands_behind_the_first_command_is_read_by_nobody_and_that_is_said
     ],
 )
 def test_what_is_no_script_that_bash_can_run_is_refused_with_its_line(text: str, line: int) -> None:
-    found = read(text)
-    assert isinstance(found, tuple)
-    assert [refusal.line for refusal in found] == [line]
+    refusals = read(text)
+    assert isinstance(refusals, tuple)
+    assert [refusal.line for refusal in refusals] == [line]
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ def test_shells_that_run_it(first: str) -> None:
 def test_how_a_script_is_started_is_told_of_its_first_line() -> None:
     goes_on, ends = "goes on after a command that fails", "the first command that fails ends it"
     for first, words in (("#!/bin/bash", goes_on), ("#!/bin/bash -eu", ends), ("#!/bin/sh -u -e", ends)):
-        found = read(f"{first}\n#SBATCH -G 1\nls\n")
-        assert isinstance(found, Script)
-        assert (found.lines[0].number, found.lines[0].verdict) == (1, UNDERSTOOD)
-        assert words in found.lines[0].sentence
+        answer = read(f"{first}\n#SBATCH -G 1\nls\n")
+        assert isinstance(answer, Script)
+        assert (answer.lines[0].number, answer.lines[0].verdict) == (1, UNDERSTOOD)
+        assert words in answer.lines[0].sentence
 
 
 def test_reads_two_hundred_lines_in_five_milliseconds() -> None:
@@ -272,10 +272,10 @@ def _seconds(text: str) -> float:
 # ---- what a script asks for
 
 
-def asked(*lines: str, pool: tuple[str, ...] = POOL) -> ScriptRequest:
-    found = ask(taken(*lines), pool)
-    assert isinstance(found, ScriptRequest), found
-    return found
+def request_of(*lines: str, pool: tuple[str, ...] = POOL) -> ScriptRequest:
+    answer = ask(script_of(*lines), pool)
+    assert isinstance(answer, ScriptRequest), answer
+    return answer
 
 
 WORKERS: list[tuple[tuple[str, ...], int, int, dict[str, float], int]] = [  # least, most, of a worker, processes
@@ -302,38 +302,38 @@ WORKERS: list[tuple[tuple[str, ...], int, int, dict[str, float], int]] = [  # le
 def test_workers_of_a_script(
     lines: tuple[str, ...], least: int, most: int, worker: dict[str, float], processes: int
 ) -> None:
-    found = asked("--time=60", *lines)
-    assert (found.job.least, found.job.most, dict(found.job.worker)) == (least, most, worker)
-    assert found.processes_per_worker == processes
-    assert found.job.seconds == 3600
-    assert found.not_kept == ()
+    request = request_of("--time=60", *lines)
+    assert (request.job.least, request.job.most, dict(request.job.worker)) == (least, most, worker)
+    assert request.processes_per_worker == processes
+    assert request.job.seconds == 3600
+    assert request.not_kept == ()
 
 
 def test_the_same_job_in_hours_in_detail_and_by_its_script_is_the_same_to_the_byte() -> None:
-    by_script = asked("--gpus=8", "--time=6:00:00").job
+    by_script = request_of("--gpus=8", "--time=6:00:00").job
     in_hours = hours.read({"hours": "6", "most": 8, "worker": {"gpu": 1}}, POOL)
     assert isinstance(in_hours, hours.InHours)
     detail = json.loads(
         '{"chunks": 8, "epochs": 1, "max_workers": 8, "min_workers": 8, "minibatch_seconds": 1, "minibatches": 21600,'
         ' "ps_demand": [], "value": {"base": 1000, "kind": "linear", "slope": -1}, "worker_demand": {"gpu": 1}}'
     )
-    texts = [hours.to_bytes(hours.specification(said, STEADY)) for said in (by_script, in_hours)]
+    texts = [hours.to_bytes(hours.specification(request, STEADY)) for request in (by_script, in_hours)]
     assert texts == [hours.to_bytes(detail)] * 2
 
 
 def test_types_of_gpus_are_the_pools_own_names() -> None:
     pool = ("gpu-a100", "gpu-h100")
-    assert dict(asked("--time=60", "--gpus=h100:2", pool=pool).job.worker) == {"gpu-h100": 1}
-    assert dict(asked("--time=60", "--gpus=3", pool=("worker", "ps")).job.worker) == {"worker": 1}
-    found = ask(taken("--time=60", "--gpus=a10:2"), pool)
-    assert isinstance(found, tuple)
-    assert [(refusal.line, refusal.option, refusal.nearest) for refusal in found] == [(3, "--gpus", "gpu-a100")]
+    assert dict(request_of("--time=60", "--gpus=h100:2", pool=pool).job.worker) == {"gpu-h100": 1}
+    assert dict(request_of("--time=60", "--gpus=3", pool=("worker", "ps")).job.worker) == {"worker": 1}
+    refusals = ask(script_of("--time=60", "--gpus=a10:2"), pool)
+    assert isinstance(refusals, tuple)
+    assert [(refusal.line, refusal.option, refusal.nearest) for refusal in refusals] == [(3, "--gpus", "gpu-a100")]
 
 
 def test_what_a_pool_does_not_count_is_listed() -> None:
-    found = asked("--time=60", "--gpus=2", "--ntasks=2", "-c 4", "--mem-per-gpu=4G", pool=("gpu",))
-    assert dict(found.job.worker) == {"gpu": 1}
-    assert [(line.number, line.verdict) for line in found.not_kept] == [(5, NOT_KEPT), (6, NOT_KEPT)]
+    request = request_of("--time=60", "--gpus=2", "--ntasks=2", "-c 4", "--mem-per-gpu=4G", pool=("gpu",))
+    assert dict(request.job.worker) == {"gpu": 1}
+    assert [(line.number, line.verdict) for line in request.not_kept] == [(5, NOT_KEPT), (6, NOT_KEPT)]
 
 
 CROOKED: list[tuple[tuple[str, ...], int, str]] = [  # lines, the refused one, and the nearest
@@ -363,6 +363,6 @@ CROOKED: list[tuple[tuple[str, ...], int, str]] = [  # lines, the refused one, a
 def test_lines_that_do_not_go_together_are_refused_with_their_line(
     lines: tuple[str, ...], line: int, near: str
 ) -> None:
-    found = ask(taken(*lines), POOL)
-    assert isinstance(found, tuple), found
-    assert [(refusal.line, refusal.nearest) for refusal in found] == [(line, near)]
+    refusals = ask(script_of(*lines), POOL)
+    assert isinstance(refusals, tuple), refusals
+    assert [(refusal.line, refusal.nearest) for refusal in refusals] == [(line, near)]

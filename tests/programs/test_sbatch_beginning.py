@@ -23,7 +23,7 @@ srun bash -c 'echo $MASTER_ADDR $MASTER_PORT'
 """
     done = ran(tmp_path, body, **RING)
     assert done.stdout == "2 n7 n7 n8 n7 1800000000\nn7 4000\n", done.stderr
-    assert [kept for _, kept, _ in notes(script(body), 2)] == [True, True]
+    assert [is_kept for _, is_kept, _ in notes(script(body), 2)] == [True, True]
 
 
 def test_a_script_goes_on_after_a_command_that_fails_as_its_first_line_says(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_who_loads_modules_knows_what_a_login_shell_knows_and_keeps_the_engines_
     ],
 )
 def test_what_comes_of_such_commands_is_said_beforehand(body: str, lines: list[tuple[int, bool]]) -> None:
-    assert [(number, kept) for number, kept, _ in notes(script(body), 2)] == lines
+    assert [(number, is_kept) for number, is_kept, _ in notes(script(body), 2)] == lines
 
 
 def test_where_one_worker_is_all_there_is_nobody_misses_the_address() -> None:

@@ -118,25 +118,25 @@ def test_a_head_is_taken_or_refused_with_its_lines_and_nothing_is_dropped(
     text = ["#!/bin/bash", *(f"#SBATCH {' '.join(word.text for word in line)}" for line in head)]
     text.insert(1, comment)
     numbered = [(number, word) for number, line in enumerate(head, 3) for word in line]
-    found = read("\n".join([*text, "srun ./train", ""]))
+    outcome = read("\n".join([*text, "srun ./train", ""]))
     bad = Counter((number, word.option) for number, word in numbered if not word.good)
-    if isinstance(found, tuple):
+    if isinstance(outcome, tuple):
         assert bad
-        assert Counter((refusal.line, refusal.option) for refusal in found) == bad
-        assert [refusal.line for refusal in found] == sorted(refusal.line for refusal in found)
-        assert all(refusal.sentence and isinstance(refusal, LineRefusal) for refusal in found)
+        assert Counter((refusal.line, refusal.option) for refusal in outcome) == bad
+        assert [refusal.line for refusal in outcome] == sorted(refusal.line for refusal in outcome)
+        assert all(refusal.sentence and isinstance(refusal, LineRefusal) for refusal in outcome)
         return
-    assert isinstance(found, Script)
+    assert isinstance(outcome, Script)
     assert not bad
-    counts = Counter((line.number, line.option) for line in found.lines if line.number > 1)
+    counts = Counter((line.number, line.option) for line in outcome.lines if line.number > 1)
     assert counts == Counter((number, word.option) for number, word in numbered), "an option is dropped, or told twice"
     last = {word.field: (number, word.value) for number, word in numbered if word.field}
     for field, (number, value) in last.items():
-        assert found.place(field) == number
-        assert getattr(found.options, field) == (getattr(found.options, field) if value is None else value)
-        assert getattr(found.options, field) is not None
-    assert sum(line.verdict == UNDERSTOOD for line in found.lines[1:]) == len(last)
-    answer = ask(found, pool)
+        assert outcome.place(field) == number
+        assert getattr(outcome.options, field) == (getattr(outcome.options, field) if value is None else value)
+        assert getattr(outcome.options, field) is not None
+    assert sum(line.verdict == UNDERSTOOD for line in outcome.lines[1:]) == len(last)
+    answer = ask(outcome, pool)
     if isinstance(answer, tuple):
         assert answer
         assert all(1 <= refusal.line <= len(text) and refusal.sentence for refusal in answer)
@@ -151,7 +151,7 @@ def test_a_head_is_taken_or_refused_with_its_lines_and_nothing_is_dropped(
 @given(st.text(max_size=200), st.text("#SBATCH -=nGt\"'\\\n\t0:", max_size=80))
 def test_no_text_at_all_makes_it_fall_over(anything: str, likely: str) -> None:
     for text in (anything, f"#!/bin/bash\n{anything}", f"#!/bin/bash\n#SBATCH {likely}\n", f"#!/bin/bash\n{likely}"):
-        found = read(text)
+        answer = read(text)
         lines = text.count("\n") + 1
-        for each in found if isinstance(found, tuple) else found.lines:
+        for each in answer if isinstance(answer, tuple) else answer.lines:
             assert 1 <= (each.line if isinstance(each, LineRefusal) else each.number) <= lines

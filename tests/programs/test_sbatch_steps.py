@@ -18,9 +18,9 @@ VALUES = {PROCESSES: "6", NODES: "3", LOCAL: "2"}
 
 
 def script(body: str) -> Script:
-    found = read(HEAD + body)
-    assert isinstance(found, Script), found
-    return found
+    answer = read(HEAD + body)
+    assert isinstance(answer, Script), answer
+    return answer
 
 
 def ran(body: str, *, shell: str = "-eu", **environment: str) -> subprocess.CompletedProcess[str]:

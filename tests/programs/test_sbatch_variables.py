@@ -14,15 +14,15 @@ HEAD = "#!/bin/bash\n#SBATCH --job-name=\"a 'b'\" --gpus=2 --time=10 --cpus-per-
 
 
 def script(body: str, head: str = HEAD) -> Script:
-    found = read(head + body)
-    assert isinstance(found, Script), found
-    return found
+    answer = read(head + body)
+    assert isinstance(answer, Script), answer
+    return answer
 
 
 def printed(body: str, **environment: str) -> str:
     """What the script says under `bash -eu` with what it is told."""
-    told = variables_told(script(body), "train", "BOURSE_PARAMETER_INDEX", 2)
-    text = "".join(f"export {name}={value}\n" for name, value in told) + body
+    exports = variables_told(script(body), "train", "BOURSE_PARAMETER_INDEX", 2)
+    text = "".join(f"export {name}={value}\n" for name, value in exports) + body
     variables = {"PATH": "/usr/bin:/bin", "HOME": "/home/job", "BOURSE_JOB": "7", **environment}
     done = subprocess.run(
         ["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=PATIENCE, check=True

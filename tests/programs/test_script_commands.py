@@ -178,8 +178,8 @@ def test_launcher_is_seen_where_it_is_called(body: str, words: list[tuple[str, .
 
 def test_what_is_printed_sets_nothing() -> None:
     assert list(notes(script("echo MASTER_ADDR=$MASTER_ADDR\n"), 2)) == []
-    assert [kept for _, kept, _ in notes(script("export A MASTER_ADDR=x\n# srun\n"), 2)] == [False]
-    assert [kept for _, kept, _ in notes(script("env MASTER_PORT=1 python a\necho `srun b`\n"), 2)] == [True]
+    assert [is_kept for _, is_kept, _ in notes(script("export A MASTER_ADDR=x\n# srun\n"), 2)] == [False]
+    assert [is_kept for _, is_kept, _ in notes(script("env MASTER_PORT=1 python a\necho `srun b`\n"), 2)] == [True]
     missing = "echo 'SLURM_TMPDIR='; echo $SLURM_TMPDIR\n"
     assert list(variables_missing(script(missing), 2)) == [(3, "SLURM_TMPDIR")]
     assert list(variables_missing(script(missing.replace("echo 'S", "declare -x 'S")), 2)) == []
@@ -196,7 +196,7 @@ def test_comments_say_nothing() -> None:
 
 def test_what_a_function_cannot_answer_is_told() -> None:
     lines = list(notes(script("timeout 9 scontrol show hostnames\n/bin/scontrol show hostnames\n"), 2))
-    assert [(line, kept) for line, kept, _ in lines] == [(3, False), (4, False)]
+    assert [(line, is_kept) for line, is_kept, _ in lines] == [(3, False), (4, False)]
     assert list(steps(script("/bin/srun a\n"), {})) == [(3, "its whole path")]
     assert list(steps(script('srun -w ${nodes[0]} -N "$(nproc)" a\n'), {})) == [(3, "-w ${nodes[0]}")]
 

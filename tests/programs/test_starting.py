@@ -27,9 +27,9 @@ GPUS = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
 
 def program(shape: str = "all_reduce", **fields: Any) -> Program:
-    found = read({"name": "p", "shape": shape, "command": ["python3", "train.py"]} | fields, ProgramOwner())
-    assert isinstance(found, Program), found
-    return found
+    answer = read({"name": "p", "shape": shape, "command": ["python3", "train.py"]} | fields, ProgramOwner())
+    assert isinstance(answer, Program), answer
+    return answer
 
 
 def start(*members: GangMember, **fields: Any) -> Start:
@@ -48,36 +48,36 @@ def worker(rank: int, *gpus: str, host: str = "n1") -> GangMember:
     return GangMember("worker", rank, host, 29_500 + rank, gpus)
 
 
-def told(found: tuple[ProcessStart, ...], name: str) -> list[str]:
-    return [process.environment[name] for process in found]
+def values_of(starts: tuple[ProcessStart, ...], name: str) -> list[str]:
+    return [process.environment[name] for process in starts]
 
 
 def test_one_process_for_each_gpu_is_told_what_pytorch_reads() -> None:
     gang = start(worker(0, "0", "1"), worker(1, "0", "1", "2", host="n2"))
     alive = processes(program(processes_per_worker="each_gpu"), {}, gang)
     assert [set(process.environment) for process in alive] == [EVERYBODY | RING | GPUS] * 5
-    assert told(alive, "RANK") == told(alive, "BOURSE_RANK") == ["0", "1", "2", "3", "4"]
-    assert told(alive, "LOCAL_RANK") == ["0", "1", "0", "1", "2"]
-    assert told(alive, "BOURSE_HOSTS") == ["n1,n2"] * 5
-    assert told(alive, "LOCAL_WORLD_SIZE") == ["2", "2", "3", "3", "3"]
-    assert told(alive, "GROUP_RANK") == told(alive, "NODE_RANK") == ["0", "0", "1", "1", "1"]
-    assert set(told(alive, "WORLD_SIZE")) == {"5"}
-    assert {*told(alive, "MASTER_ADDR"), *told(alive, "MASTER_PORT")} == {"n1", "29500"}
-    assert told(alive, "CUDA_VISIBLE_DEVICES") == ["0,1", "0,1", "0,1,2", "0,1,2", "0,1,2"]
-    assert len(set(told(alive, "BOURSE_PROGRESS"))) == 5
+    assert values_of(alive, "RANK") == values_of(alive, "BOURSE_RANK") == ["0", "1", "2", "3", "4"]
+    assert values_of(alive, "LOCAL_RANK") == ["0", "1", "0", "1", "2"]
+    assert values_of(alive, "BOURSE_HOSTS") == ["n1,n2"] * 5
+    assert values_of(alive, "LOCAL_WORLD_SIZE") == ["2", "2", "3", "3", "3"]
+    assert values_of(alive, "GROUP_RANK") == values_of(alive, "NODE_RANK") == ["0", "0", "1", "1", "1"]
+    assert set(values_of(alive, "WORLD_SIZE")) == {"5"}
+    assert {*values_of(alive, "MASTER_ADDR"), *values_of(alive, "MASTER_PORT")} == {"n1", "29500"}
+    assert values_of(alive, "CUDA_VISIBLE_DEVICES") == ["0,1", "0,1", "0,1,2", "0,1,2", "0,1,2"]
+    assert len(set(values_of(alive, "BOURSE_PROGRESS"))) == 5
     assert all(process.words == ("python3", "train.py") for process in alive)
 
 
 def test_one_process_for_each_worker_has_all_its_gpus() -> None:
     alive = processes(program(), {}, start(worker(1, "2", "3"), worker(0, "0", "1")))
     assert [process.member.rank for process in alive] == [0, 1]
-    assert told(alive, "WORLD_SIZE") == ["2", "2"]
-    assert told(alive, "ROCR_VISIBLE_DEVICES") == ["0,1", "2,3"]
+    assert values_of(alive, "WORLD_SIZE") == ["2", "2"]
+    assert values_of(alive, "ROCR_VISIBLE_DEVICES") == ["0,1", "2,3"]
 
 
 def test_everybody_is_told_the_job_and_its_end() -> None:
-    (found,) = processes(program("independent", environment={"SEED": "3"}), {}, start(worker(0)))
-    assert dict(found.environment) == {
+    (process,) = processes(program("independent", environment={"SEED": "3"}), {}, start(worker(0)))
+    assert dict(process.environment) == {
         "BOURSE_JOB": "17", "BOURSE_TENANT": "physics", "BOURSE_SLOT_SECONDS": "300", "BOURSE_ENDS_AT": "1800000000",
         "BOURSE_CHECKPOINT": "/job/kept", "BOURSE_PROGRESS": "/job/progress/worker-0.jsonl", "BOURSE_ROLE": "worker",
         "BOURSE_RANK": "0", "BOURSE_RESTART": "2", "BOURSE_HOSTS": "n1", "BOURSE_PORT": "29500",
@@ -87,8 +87,8 @@ def test_everybody_is_told_the_job_and_its_end() -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(10, "10"), (0.5, "0.5"), (1_234_567.0, "1234567")])
 def test_a_slots_length_is_told_with_all_its_digits(seconds: float, text: str) -> None:
-    (found,) = processes(program("independent"), {}, start(worker(0), slot_seconds=seconds))
-    assert found.environment["BOURSE_SLOT_SECONDS"] == text
+    (process,) = processes(program("independent"), {}, start(worker(0), slot_seconds=seconds))
+    assert process.environment["BOURSE_SLOT_SECONDS"] == text
 
 
 def test_parameter_servers_and_workers_are_told_who_is_where() -> None:
@@ -97,8 +97,8 @@ def test_parameter_servers_and_workers_are_told_who_is_where() -> None:
     assert [process.environment["BOURSE_ROLE"] for process in alive] == ["ps", "worker", "worker"]
     members = {"ps": [{"host": "n3", "port": 4000}],
                "worker": [{"host": "n1", "port": 29500}, {"host": "n2", "port": 29501}]}  # fmt: skip
-    assert [json.loads(text) for text in told(alive, "BOURSE_MEMBERS")] == [members] * 3
-    tf = [json.loads(text) for text in told(alive, "TF_CONFIG")]
+    assert [json.loads(text) for text in values_of(alive, "BOURSE_MEMBERS")] == [members] * 3
+    tf = [json.loads(text) for text in values_of(alive, "TF_CONFIG")]
     assert [each["cluster"] for each in tf] == [{"ps": ["n3:4000"], "worker": ["n1:29500", "n2:29501"]}] * 3
     assert [each["task"] for each in tf] == [
         {"type": "ps", "index": 0}, {"type": "worker", "index": 0}, {"type": "worker", "index": 1},
@@ -108,9 +108,9 @@ def test_parameter_servers_and_workers_are_told_who_is_where() -> None:
 
 def test_secrets_are_names_alone_and_no_process_is_told_them_here() -> None:
     secret = program("independent", secrets={"TOKEN": "hub-token"})
-    (found,) = processes(secret, {}, start(worker(0)))
-    assert "TOKEN" not in found.environment
-    assert "hub-token" not in str(found)
+    (process,) = processes(secret, {}, start(worker(0)))
+    assert "TOKEN" not in process.environment
+    assert "hub-token" not in str(process)
 
 
 def test_the_script_template_runs_under_bash_with_what_it_is_told(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_the_script_template_runs_under_bash_with_what_it_is_told(tmp_path: Path
     file = tmp_path / "run.sh"
     file.write_text(script.script)
     gang = start(worker(0), worker(1))
-    for rank, found in enumerate(processes(script, {}, gang, str(file))):
+    for rank, process in enumerate(processes(script, {}, gang, str(file))):
         answer = subprocess.run(
-            found.words,
-            env={"PATH": "/usr/bin:/bin"} | dict(found.environment),
+            process.words,
+            env={"PATH": "/usr/bin:/bin"} | dict(process.environment),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -143,10 +143,10 @@ def test_no_value_reaches_a_shell(value: str, tmp_path: Path) -> None:
     gang = start(worker(0))
     outputs = []
     for each in (by_word, by_script):
-        (found,) = processes(each, {"text": value}, gang, str(file))
-        environment = {"PATH": "/usr/bin:/bin"} | dict(found.environment)
+        (process,) = processes(each, {"text": value}, gang, str(file))
+        environment = {"PATH": "/usr/bin:/bin"} | dict(process.environment)
         answer = subprocess.run(
-            found.words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True
+            process.words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True
         )
         outputs.append(answer.stdout)
     assert outputs == [f"{[f'--name={value}']}\n", value]

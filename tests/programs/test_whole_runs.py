@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def program() -> Program:
-    found = read(
+    answer = read(
         {
             "name": "plain",
             "shape": "all_reduce",
@@ -38,8 +38,8 @@ def program() -> Program:
         },
         ProgramOwner(),
     )
-    assert isinstance(found, Program), found
-    return found
+    assert isinstance(answer, Program), answer
+    return answer
 
 
 def run(folder: Path, steps: int, workers: int, *, gpus: int = 1, restart: int = 0) -> list[float]:
@@ -50,9 +50,9 @@ def run(folder: Path, steps: int, workers: int, *, gpus: int = 1, restart: int =
             break
     else:
         raise AssertionError("no port stayed free")
-    said = [json.loads(answer.splitlines()[-1]) for answer in answers]
-    assert [each["rank"] for each in said] == list(range(workers * gpus))
-    return [each["w"] for each in said]
+    results = [json.loads(answer.splitlines()[-1]) for answer in answers]
+    assert [each["rank"] for each in results] == list(range(workers * gpus))
+    return [each["w"] for each in results]
 
 
 def run_at(port: int, folder: Path, steps: int, workers: int, *, gpus: int, restart: int) -> list[str] | None:
@@ -104,7 +104,7 @@ def test_each_process_tells_its_loss_in_a_file_of_its_own(tmp_path: Path) -> Non
     files = sorted((tmp_path / "progress").iterdir())
     assert [file.name for file in files] == ["worker-0.jsonl", "worker-1.jsonl"]
     for file in files:
-        found = read_progress(file.read_bytes())
-        assert found.bad == 0
-        assert found.rows[-1]["step"] == found.rows[-1]["of"] == 20
-        assert found.rows[-1]["loss"] <= found.rows[0]["loss"]
+        progress = read_progress(file.read_bytes())
+        assert progress.bad == 0
+        assert progress.rows[-1]["step"] == progress.rows[-1]["of"] == 20
+        assert progress.rows[-1]["loss"] <= progress.rows[0]["loss"]
