@@ -49,9 +49,9 @@ def market() -> tuple[Pool, Tenant, Tenant]:
 
 
 def ask(pool: Pool, tenant: Tenant, *, slot: float = 0.5, **spec: Any) -> Quote:
-    found = job_quote(pool=pool, name="train", spec=SPEC | spec, lane="batch", by=member(tenant), at=moment(slot))
-    assert isinstance(found, Quote), found
-    return found
+    answer = job_quote(pool=pool, name="train", spec=SPEC | spec, lane="batch", by=member(tenant), at=moment(slot))
+    assert isinstance(answer, Quote), answer
+    return answer
 
 
 def test_the_same_market_is_read_once(decisions: list[int]) -> None:
@@ -65,14 +65,14 @@ def test_the_same_market_is_read_once(decisions: list[int]) -> None:
 
 def test_money_that_came_without_an_event_counts_at_once(decisions: list[int]) -> None:
     pool, _, lumen = market()
-    told = Event.objects.count()
+    count = Event.objects.count()
     assert not ask(pool, lumen).terms.admitted
     with scope_disabled("money from outside"):
         grant(lumen.pk, 10 * MICRO, key="grant:late")
-    assert Event.objects.count() == told
-    found = ask(pool, lumen)
-    assert (found.terms.admitted, decisions) == (True, [1, 1])
-    assert 0 < found.terms.price <= 10 * MICRO
+    assert Event.objects.count() == count
+    quote = ask(pool, lumen)
+    assert (quote.terms.admitted, decisions) == (True, [1, 1])
+    assert 0 < quote.terms.price <= 10 * MICRO
 
 
 def test_money_that_went_without_an_event_counts_at_once(decisions: list[int]) -> None:
@@ -81,9 +81,9 @@ def test_money_that_went_without_an_event_counts_at_once(decisions: list[int]) -
         grant(lumen.pk, 10 * MICRO, key="grant:early")
         assert ask(pool, lumen).terms.admitted
         grant(lumen.pk, -10 * MICRO, key="grant:back")
-    found = ask(pool, lumen)
-    assert found.terms.reason is not None
-    assert (found.terms.reason.code, found.terms.reason.numbers["left"]) == ("low_balance", 0.0)
+    quote = ask(pool, lumen)
+    assert quote.terms.reason is not None
+    assert (quote.terms.reason.code, quote.terms.reason.numbers["left"]) == ("low_balance", 0.0)
 
 
 def test_a_new_event_is_a_new_market(decisions: list[int]) -> None:
@@ -123,13 +123,13 @@ def test_threads_that_ask_at_once_get_the_answers_of_one_after_another(decisions
     expected = [ask(pool, lumen, **wish) for wish in wishes]
     desks._last_seen.clear()
     ask(pool, lumen)
-    found: dict[int, Quote] = {}
+    quotes: dict[int, Quote] = {}
     start = threading.Barrier(THREADS)
 
     def work(number: int) -> None:
         try:
             start.wait(timeout=PATIENCE)
-            found[number] = ask(pool, lumen, **wishes[number])
+            quotes[number] = ask(pool, lumen, **wishes[number])
         finally:
             connection.close()
 
@@ -138,6 +138,6 @@ def test_threads_that_ask_at_once_get_the_answers_of_one_after_another(decisions
         thread.start()
     for thread in threads:
         thread.join(timeout=PATIENCE)
-    assert [found.get(number) for number in range(THREADS)] == expected
+    assert [quotes.get(number) for number in range(THREADS)] == expected
     assert len({quote.terms.price for quote in expected}) > 2
     assert len(decisions) == 2  # once for those who came one after another, once for all the threads

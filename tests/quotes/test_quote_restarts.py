@@ -25,9 +25,9 @@ def booking(*rows: tuple[int, int, int, int, int]) -> Booking:
 
 
 def program(**fields: Any) -> Program:
-    found = read({"name": "mine", "shape": "all_reduce", "command": ["true"]} | fields, ProgramOwner())
-    assert isinstance(found, Program), found
-    return found
+    answer = read({"name": "mine", "shape": "all_reduce", "command": ["true"]} | fields, ProgramOwner())
+    assert isinstance(answer, Program), answer
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_quote_of_a_program_that_restarts_says_what_its_changes_of_size_cost(mon
     fund(lumen)
     register(BY, resize="restart", grace_seconds=5)
     register(BY, name="fixed")
-    workers = {name: said for name, said in SPEC.items() if not name.endswith("mbps")}
-    asked = {"pool": pool, "name": "train", "lane": "instant", "by": member(lumen), "at": moment(0.0)}
+    workers = {name: value for name, value in SPEC.items() if not name.endswith("mbps")}
+    question = {"pool": pool, "name": "train", "lane": "instant", "by": member(lumen), "at": moment(0.0)}
     quotes = [
-        job_quote(spec=workers | {"ps_demand": [], "program": {"name": name, "parameters": {}}}, **asked)
+        job_quote(spec=workers | {"ps_demand": [], "program": {"name": name, "parameters": {}}}, **question)
         for name in ("align", "fixed")
     ]
     restarts = [quote.restarts for quote in quotes if isinstance(quote, Quote)]

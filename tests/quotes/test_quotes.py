@@ -45,9 +45,9 @@ def nothing_written() -> Iterator[None]:
 
 def quote(pool: Pool, tenant: Tenant, *, lane: str = "instant", slot: float = 0.0, **spec: Any) -> Quote:
     with nothing_written():
-        found = job_quote(pool=pool, name="train", spec=SPEC | spec, lane=lane, by=member(tenant), at=moment(slot))
-    assert isinstance(found, Quote), found
-    return found
+        answer = job_quote(pool=pool, name="train", spec=SPEC | spec, lane=lane, by=member(tenant), at=moment(slot))
+    assert isinstance(answer, Quote), answer
+    return answer
 
 
 def market() -> tuple[Pool, Tenant, Tenant]:
@@ -120,41 +120,41 @@ def test_quote_asks_for_the_time_between_the_forms_that_it_tries(lane: str, monk
 def test_instant_quote_refuses_for_the_reason_of_a_submission() -> None:
     pool, lumen, _ = market()
     cheap = {"value": {"kind": "linear", "slope": -0.001, "base": 0.02}}
-    found = quote(pool, lumen, **cheap)
+    answer = quote(pool, lumen, **cheap)
     job = submitted(pool, lumen, **cheap).job
-    assert found.terms.reason is not None
-    assert (found.terms.reason.code, dict(found.terms.reason.numbers)) == (job.reason_code, job.reason_numbers)
+    assert answer.terms.reason is not None
+    assert (answer.terms.reason.code, dict(answer.terms.reason.numbers)) == (job.reason_code, job.reason_numbers)
 
 
 def test_change_that_is_proposed_wins() -> None:
     pool, lumen, _ = market()
-    found = quote(pool, lumen, max_price=0.01)
-    assert found.change is not None
-    assert found.change.terms is not None
-    assert found.change.what == "higher_max_price"
-    award = submitted(pool, lumen, max_price=found.change.after).award
+    answer = quote(pool, lumen, max_price=0.01)
+    assert answer.change is not None
+    assert answer.change.terms is not None
+    assert answer.change.what == "higher_max_price"
+    award = submitted(pool, lumen, max_price=answer.change.after).award
     assert award is not None
-    assert award.paid == found.change.terms.price
+    assert award.paid == answer.change.terms.price
 
 
 def test_a_worth_that_has_all_but_gone_is_not_raised_beyond_what_a_job_may_say() -> None:
     """A sigmoid long past its moment: to be worth its price again it would need a priority of 100 digits."""
     pool, lumen, _ = market()
     faded = {"kind": "sigmoid", "priority": 40.0, "decay": 100.0, "target": 0.5}
-    found = quote(pool, lumen, epochs=6, value=faded)
-    assert not found.terms.admitted
-    assert found.change is None or found.change.what not in ("higher_value", "higher_max_price")
+    answer = quote(pool, lumen, epochs=6, value=faded)
+    assert not answer.terms.admitted
+    assert answer.change is None or answer.change.what not in ("higher_value", "higher_max_price")
 
 
 def test_change_may_be_a_higher_value() -> None:
     pool, lumen, _ = market()
     low = {"kind": "linear", "slope": -0.001, "base": 0.045}
-    found = quote(pool, lumen, value=low)
-    assert found.terms.reason is not None
-    assert found.terms.reason.code == "outbid"
-    assert found.change is not None
-    assert found.change.terms is not None
-    assert found.change.terms.admitted
+    answer = quote(pool, lumen, value=low)
+    assert answer.terms.reason is not None
+    assert answer.terms.reason.code == "outbid"
+    assert answer.change is not None
+    assert answer.change.terms is not None
+    assert answer.change.terms.admitted
 
 
 LOW = {"kind": "linear", "slope": -0.00001, "base": 0.002}  # far below the least that anything costs
@@ -192,29 +192,29 @@ def test_a_job_refused_for_its_price_is_told_what_would_win(
     lane: str, value: dict[str, Any], limit: float | None, code: str
 ) -> None:
     pool, lumen = lane_of_its_own(lane)
-    said = GANG | {"value": value} | ({} if limit is None else {"max_price": limit})
-    found = quote(pool, lumen, lane=lane, slot=0.5, **said)
-    assert found.terms.reason is not None
-    assert found.terms.reason.code == code
-    assert found.change is not None
-    assert found.change.terms is not None
-    assert found.change.what in ("higher_value", "higher_max_price")
-    assert found.change.after > found.change.before
-    job = submitted(pool, lumen, lane=lane, slot=0.5, **said | dict(found.change.fields)).job
+    wish = GANG | {"value": value} | ({} if limit is None else {"max_price": limit})
+    answer = quote(pool, lumen, lane=lane, slot=0.5, **wish)
+    assert answer.terms.reason is not None
+    assert answer.terms.reason.code == code
+    assert answer.change is not None
+    assert answer.change.terms is not None
+    assert answer.change.what in ("higher_value", "higher_max_price")
+    assert answer.change.after > answer.change.before
+    job = submitted(pool, lumen, lane=lane, slot=0.5, **wish | dict(answer.change.fields)).job
     pool_advance(pool_id=pool.pk, at=moment(5))
     with scope_disabled("the test looks at an award"):
         award = Award.objects.get(job=job)
-    assert (award.start, award.paid) == (found.change.terms.start, found.change.terms.price)
+    assert (award.start, award.paid) == (answer.change.terms.start, answer.change.terms.price)
 
 
 @pytest.mark.parametrize("lane", ["instant", "batch"])
 def test_a_gang_that_nothing_could_hold_is_told_to_be_smaller(lane: str) -> None:
     pool, lumen = lane_of_its_own(lane)
-    found = quote(pool, lumen, lane=lane, slot=0.5, chunks=16, min_workers=16, max_workers=16, ps_mbps=16.0)
-    assert found.terms.reason is not None
-    assert found.terms.reason.code in ("no_room", "larger_than_window")
-    assert found.change is not None
-    assert (found.change.what, found.change.fields["min_workers"]) == ("fewer_workers", found.change.after)
+    answer = quote(pool, lumen, lane=lane, slot=0.5, chunks=16, min_workers=16, max_workers=16, ps_mbps=16.0)
+    assert answer.terms.reason is not None
+    assert answer.terms.reason.code in ("no_room", "larger_than_window")
+    assert answer.change is not None
+    assert (answer.change.what, answer.change.fields["min_workers"]) == ("fewer_workers", answer.change.after)
 
 
 def test_change_may_be_to_come_later() -> None:
@@ -223,40 +223,40 @@ def test_change_may_be_to_come_later() -> None:
     submitted(pool, castor, lane="instant", chunks=8, max_workers=8, epochs=2, ps_mbps=8.0)
     gang = {"chunks": 8, "min_workers": 8, "max_workers": 8, "ps_mbps": 8.0}
     hasty = {"kind": "deadline", "base": 100.0, "deadline": 1.5}
-    found = quote(pool, lumen, **gang, value=hasty)
-    assert not found.terms.admitted
-    assert found.change is not None
-    assert found.change.terms is not None
-    assert (found.change.what, found.change.terms.start) == ("later", 2)
-    later = submitted(pool, lumen, slot=found.change.after, **gang, value=hasty).award
+    answer = quote(pool, lumen, **gang, value=hasty)
+    assert not answer.terms.admitted
+    assert answer.change is not None
+    assert answer.change.terms is not None
+    assert (answer.change.what, answer.change.terms.start) == ("later", 2)
+    later = submitted(pool, lumen, slot=answer.change.after, **gang, value=hasty).award
     assert later is not None
-    assert (later.start, later.paid) == (2, found.change.terms.price)
+    assert (later.start, later.paid) == (2, answer.change.terms.price)
 
 
 def test_batch_job_that_gets_nothing_now_is_told_of_the_interval_that_serves_it() -> None:
     """The first window is one slot long, and the job needs two; the next one is long enough."""
     pool, lumen, _ = market()
     long = {"chunks": 4, "max_workers": 4, "min_workers": 4, "epochs": 2}
-    found = quote(pool, lumen, lane="batch", slot=0.5, **long)
-    assert not found.terms.admitted
-    assert found.change is not None
-    assert found.change.terms is not None
-    assert found.change.what == "later"
+    answer = quote(pool, lumen, lane="batch", slot=0.5, **long)
+    assert not answer.terms.admitted
+    assert answer.change is not None
+    assert answer.change.terms is not None
+    assert answer.change.what == "later"
     job = submitted(pool, lumen, lane="batch", slot=0.5, **long).job
     pool_advance(pool_id=pool.pk, at=moment(8))
     with scope_disabled("the test looks at an award"):
         award = Award.objects.get(job=job)
-    assert (found.change.terms.start, found.change.terms.price) == (award.start, award.paid)
+    assert (answer.change.terms.start, answer.change.terms.price) == (award.start, award.paid)
 
 
 def test_tenant_without_credits_is_told_how_many_are_missing() -> None:
     pool, _, _ = market()
     poor = make_tenant("orrin")
-    found = quote(pool, poor)
-    assert found.terms.reason is not None
-    assert found.terms.reason.code == "low_balance"
-    assert found.change is not None
-    assert (found.change.what, found.change.before) == ("more_budget", 0.0)
+    answer = quote(pool, poor)
+    assert answer.terms.reason is not None
+    assert answer.terms.reason.code == "low_balance"
+    assert answer.change is not None
+    assert (answer.change.what, answer.change.before) == ("more_budget", 0.0)
 
 
 def test_batch_quote_is_what_the_next_boundary_decides_if_nobody_else_comes() -> None:
@@ -264,15 +264,15 @@ def test_batch_quote_is_what_the_next_boundary_decides_if_nobody_else_comes() ->
     submitted(pool, castor, lane="batch", max_workers=2, chunks=2, epochs=2)
     pool_advance(pool_id=pool.pk, at=moment(0.3))
     small = {"chunks": 2, "max_workers": 2}
-    found = quote(pool, lumen, lane="batch", slot=0.5, **small)
-    assert found.estimate is not None
+    answer = quote(pool, lumen, lane="batch", slot=0.5, **small)
+    assert answer.estimate is not None
     job = submitted(pool, lumen, lane="batch", slot=0.5, **small).job
     pool_advance(pool_id=pool.pk, at=moment(4))
     with scope_disabled("the test looks at an award"):
         award = Award.objects.get(job=job)
-    assert found.terms.admitted
-    assert (found.terms.start, found.terms.end, found.terms.price) == (award.start, award.end, award.paid)
-    assert found.estimate.earliest <= award.start <= found.estimate.latest
+    assert answer.terms.admitted
+    assert (answer.terms.start, answer.terms.end, answer.terms.price) == (award.start, award.end, award.paid)
+    assert answer.estimate.earliest <= award.start <= answer.estimate.latest
 
 
 def test_batch_quote_at_home_is_free() -> None:
@@ -301,9 +301,9 @@ def test_estimate_is_kept_with_a_submission_and_told_when_the_job_began() -> Non
     job = submitted(pool, castor, lane="batch", slot=0.5).job
     pool_advance(pool_id=pool.pk, at=moment(6))
     with scope_disabled("the test looks at an estimate"):
-        kept, award = StartEstimate.objects.get(job=job), Award.objects.get(job=job)
-    assert kept.started == award.start
-    assert kept.earliest <= award.start <= kept.latest
+        estimate, award = StartEstimate.objects.get(job=job), Award.objects.get(job=job)
+    assert estimate.started == award.start
+    assert estimate.earliest <= award.start <= estimate.latest
 
 
 def test_estimate_of_a_job_that_is_cancelled_before_the_late_clock_starts_it_never_comes_true() -> None:
@@ -357,8 +357,8 @@ def test_draining_pool_neither_quotes_nor_accepts() -> None:
 
 def test_only_who_may_ask_for_quotes_gets_one() -> None:
     pool, lumen, _ = market()
-    found = job_quote(pool=pool, name="x", spec=SPEC, lane="instant", by=member(lumen, BILLING), at=moment(0))
-    assert isinstance(found, Refused)
+    answer = job_quote(pool=pool, name="x", spec=SPEC, lane="instant", by=member(lumen, BILLING), at=moment(0))
+    assert isinstance(answer, Refused)
 
 
 def test_worth_that_names_a_moment_stays_there_however_late_the_job_is_tried() -> None:
@@ -372,10 +372,10 @@ def test_worth_that_names_a_moment_stays_there_however_late_the_job_is_tried() -
     wanted: dict[str, Any] = {"epochs": 3, "value": {"kind": "deadline", "base": 50.0, "deadline": 8.0}}
     order: dict[str, Any] = {"pool": pool, "name": "train", "spec": SPEC | wanted, "by": member(lumen)}
     for lane, slot in (("instant", 0), ("instant", 1)):
-        found = job_quote(lane=lane, at=moment(slot), worth_from=moment(0), **order)
-        assert isinstance(found, Quote), found
-        assert not found.terms.admitted, slot
-        assert found.change is None or found.change.what != "later", found.change
+        answer = job_quote(lane=lane, at=moment(slot), worth_from=moment(0), **order)
+        assert isinstance(answer, Quote), answer
+        assert not answer.terms.admitted, slot
+        assert answer.change is None or answer.change.what != "later", answer.change
     within = job_quote(lane="instant", at=moment(1), **order)  # a time that counts from the submission on
     assert isinstance(within, Quote)
     assert (within.terms.admitted, within.terms.end) == (True, 9)

@@ -150,7 +150,7 @@ def test_form_sent_again_with_other_contents_makes_nothing_and_gets_a_new_key() 
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "said"),
+    ("fields", "field", "sentence"),
     [
         ({"epochs": ""}, "epochs", "Say the epochs."),
         ({"epochs": "two"}, "epochs", "Enter a whole number."),
@@ -162,12 +162,12 @@ def test_form_sent_again_with_other_contents_makes_nothing_and_gets_a_new_key() 
         ({"worker_takes_worker": "-1"}, "worker_takes_worker", "Must be 0 or more"),
     ],
 )
-def test_error_stands_at_its_field_and_values_are_kept(fields: dict[str, str], field: str, said: str) -> None:
+def test_error_stands_at_its_field_and_values_are_kept(fields: dict[str, str], field: str, sentence: str) -> None:
     _, lumen = market()
     page = send(client_as(SUBMITTER, lumen), lumen, **fields)
     html = page.content.decode()
     assert page.status_code == 422
-    assert said.lower() in complaint(html, field).lower()
+    assert sentence.lower() in complaint(html, field).lower()
     assert 'value="vision"' in html
     control = re.search(rf'<(?:input|select)[^>]*id="id_{field}"[^>]*>', html)
     assert control
@@ -359,8 +359,8 @@ def test_button_that_fills_in_nothing_readable_changes_nothing(applied: str) -> 
 
 
 def test_written_job_is_read_back() -> None:
-    found = read_job(job_text("x", "batch", SPEC))
-    assert (found.name, found.lane, found.spec) == ("x", "batch", SPEC)
+    job = read_job(job_text("x", "batch", SPEC))
+    assert (job.name, job.lane, job.spec) == ("x", "batch", SPEC)
 
 
 @pytest.mark.parametrize(

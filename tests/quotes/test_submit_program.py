@@ -58,7 +58,7 @@ def test_parameters_of_a_program_that_was_not_chosen_say_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "sentence"),
     [
         ("batch_size", "many", "Batch size must be a whole number."),
         ("batch_size", "0", "Batch size must be between 1 and 1024."),
@@ -67,10 +67,10 @@ def test_parameters_of_a_program_that_was_not_chosen_say_nothing() -> None:
         ("model", "dream", "Model must be one of logistic, multilayer, convolutional."),
     ],
 )
-def test_error_of_a_parameter_stands_at_its_field(field: str, value: str, said: str) -> None:
+def test_error_of_a_parameter_stands_at_its_field(field: str, value: str, sentence: str) -> None:
     name = f"trainer__{field}"
     html = page(**PROGRAM | {name: value})
-    assert complaint(html, name) == said
+    assert complaint(html, name) == sentence
     assert f'href="#id_{name}"' in html
     assert jobs() == []
 
@@ -107,13 +107,13 @@ def test_job_of_a_program_that_the_form_does_not_know_opens_as_text(program: obj
 
 
 def test_form_and_job_mean_the_same_program() -> None:
-    given = {p.name: p.choices[-1][0] if p.kind == CHOICE else p.maximum for p in TRAINER.parameters}
-    given = {name: value for name, value in given.items() if name not in UNITS}
-    spec = SPEC | {"program": {"name": "trainer", "parameters": given | {"epochs": SPEC["epochs"]}}}
+    values = {p.name: p.choices[-1][0] if p.kind == CHOICE else p.maximum for p in TRAINER.parameters}
+    values = {name: value for name, value in values.items() if name not in UNITS}
+    spec = SPEC | {"program": {"name": "trainer", "parameters": values | {"epochs": SPEC["epochs"]}}}
     fill = form_values(spec, [])
     assert fill is not None
     assert fill["program"] == "trainer"
-    assert {name.partition("__")[2]: value for name, value in fill.items() if "__" in name} == given
+    assert {name.partition("__")[2]: value for name, value in fill.items() if "__" in name} == values
 
 
 def test_measured_times_are_offered_and_fill_the_form() -> None:

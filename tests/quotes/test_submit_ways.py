@@ -85,17 +85,17 @@ def form_of(html: str) -> str:
 def fields_of(html: str) -> dict[str, str]:
     """What a browser would send of the form."""
     form = form_of(html)
-    found = {}
+    fields = {}
     for tag in re.findall(r"<input\b[^>]*>", form):
         named = dict(re.findall(r'([a-z]+)="([^"]*)"', tag))
         if named.get("type") not in ("radio", "checkbox", "file") or re.search(r"\bchecked\b", tag):
             empty = "on" if named.get("type") == "checkbox" else ""
-            found[named.get("name", "")] = unescape(named.get("value", empty))
+            fields[named.get("name", "")] = unescape(named.get("value", empty))
     for name, body in re.findall(r'<select name="([\w.-]+)".*?>(.*?)</select>', form, re.DOTALL):
-        found[name] = next(iter(re.findall(r'value="([^"]*)" selected', body)), "")
+        fields[name] = next(iter(re.findall(r'value="([^"]*)" selected', body)), "")
     for name, text in re.findall(r'<textarea name="(\w+)"[^>]*>\n?(.*?)</textarea>', form, re.DOTALL):
-        found[name] = unescape(text)
-    return {name: value for name, value in found.items() if name and name != "csrfmiddlewaretoken"}
+        fields[name] = unescape(text)
+    return {name: value for name, value in fields.items() if name and name != "csrfmiddlewaretoken"}
 
 
 class Seen(HTMLParser):
@@ -143,12 +143,12 @@ def test_same_job_in_hours_in_detail_and_as_yaml_is_the_same_to_the_byte(world) 
         assert fields["source"] == tab
         sent = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
         assert sent.status_code == 302, answer(sent.content.decode())
-    said, detail, text = jobs()
-    assert said.spec["speed"]
-    assert said.spec["program"]["name"] == "align"
-    assert to_bytes(said.spec) == to_bytes(detail.spec) == to_bytes(text.spec)
+    in_hours, detail, text = jobs()
+    assert in_hours.spec["speed"]
+    assert in_hours.spec["program"]["name"] == "align"
+    assert to_bytes(in_hours.spec) == to_bytes(detail.spec) == to_bytes(text.spec)
     with scope(lumen):
-        assert [each.job_id for each in JobDescription.objects.all()] == [said.pk]
+        assert [each.job_id for each in JobDescription.objects.all()] == [in_hours.pk]
 
 
 @pytest.mark.parametrize("later", ["nothing", "half", "hardly"])
@@ -175,7 +175,7 @@ def test_the_page_of_a_job_says_in_words_how_it_was_described(world) -> None:
     assert post(client, begin=by(1)).status_code == 302
     (job,) = jobs()
     page = text_of(client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode())
-    said = page.partition("As it was described")[2]
+    words_of_page = page.partition("As it was described")[2]
     for words in (
         "Workers 2 to 4",
         "With the most of them it takes 0.01 hours",
@@ -185,8 +185,8 @@ def test_the_page_of_a_job_says_in_words_how_it_was_described(world) -> None:
         "Worth by then 260 credits",
         "And later half after as long again",
     ):
-        assert words in said
-    assert "{" not in said
+        assert words in words_of_page
+    assert "{" not in words_of_page
 
 
 def test_a_time_that_was_said_from_now_on_is_shown_as_the_time_that_it_means(world) -> None:

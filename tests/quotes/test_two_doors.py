@@ -87,11 +87,11 @@ class World:
 
     def _refused_before(self, worth: float) -> None:
         """The same job, said to be worth less than any price."""
-        said = spec(worth) | {"max_price": 0.000001}
+        terms = spec(worth) | {"max_price": 0.000001}
         by = access_of(self.user, self.tenant)
-        taken = job_submit(pool=self.pool, name="vision", spec=said, lane="instant", by=by, at=self.now)
-        assert isinstance(taken, Submitted)
-        assert taken.job.state == "rejected"
+        answer = job_submit(pool=self.pool, name="vision", spec=terms, lane="instant", by=by, at=self.now)
+        assert isinstance(answer, Submitted)
+        assert answer.job.state == "rejected"
 
 
 class Page:
@@ -127,14 +127,14 @@ class Interface:
     def quote(self, wanted: str, worth: float) -> Outcome:
         """Of each lane that is asked for. A page that could be sent to no lane says so once."""
         body = {"pool": "main", "name": "vision", "spec": spec(worth)}
-        asked = [lane for lane in ("batch", "instant") if lane in WANTED[wanted]]
+        lanes = [lane for lane in ("batch", "instant") if lane in WANTED[wanted]]
         answers = {
             lane: self.caller.post("tenants/lumen/quotes/", body | {"lane": lane}).json()
             for lane in ("batch", "instant")
         }
         if all("detail" in answer for answer in answers.values()):
-            return {"refused": answers[asked[0]]["detail"]}
-        return {lane: self._terms(answers[lane]) for lane in asked}
+            return {"refused": answers[lanes[0]]["detail"]}
+        return {lane: self._terms(answers[lane]) for lane in lanes}
 
     def _terms(self, answer: Mapping[str, Any]) -> tuple[bool, int, str]:
         if "detail" in answer:
@@ -197,7 +197,7 @@ OTHER_CONTENTS = (
 )
 
 
-def told(world: World, door: Any, wanted: str, worth: float, *, quoted: bool) -> Outcome:
+def outcome(world: World, door: Any, wanted: str, worth: float, *, quoted: bool) -> Outcome:
     """A quote and then the submission; or the submission, the same again, and another one under its key."""
     if quoted:
         quote = door.quote(wanted, worth)
@@ -265,7 +265,7 @@ def test_the_same_wish_has_the_same_outcome_at_both_doors(
             visits = {}
             for name, door in world.doors.items():
                 with undone():
-                    visits[name] = told(world, door, wanted, worth, quoted=quoted)
+                    visits[name] = outcome(world, door, wanted, worth, quoted=quoted)
         assert visits["page"] == visits["interface"], (worth, cooling, budget, quoted)
         seen.add(brief(visits["page"], cooling=cooling))
     assert seen == MET[wanted, state], "the test meets every outcome that there is"
@@ -276,8 +276,8 @@ def test_jobs_are_made_by_one_service_alone() -> None:
     makers, callers = set(), set()
     for module in modules():
         for call in [node for node in module.nodes if isinstance(node, ast.Call)]:
-            made = ast.unparse(call.func)
-            if made in ("TrainingJob", "TrainingJob.objects.create", "TrainingJob.objects.bulk_create"):
+            model = ast.unparse(call.func)
+            if model in ("TrainingJob", "TrainingJob.objects.create", "TrainingJob.objects.bulk_create"):
                 makers.add(module.path)
         for source in [node for node in module.nodes if isinstance(node, ast.ImportFrom)]:
             if (source.module or "").startswith("scheduling.jobs") and "job_submit" in [
