@@ -103,8 +103,8 @@ def text(content: str, kind: str, *, status: int = 200, **headers: str) -> Answe
 def bad(
     status: int, code: str, detail: str = "It is so.", *, numbers: Any = None, errors: Any = (), **headers: str
 ) -> Answer:
-    found = {"type": f"urn:bourse:problem:{code}", "title": "No", "status": status, "code": code, "detail": detail}
-    body = json.dumps(found | {"numbers": numbers or {}, "errors": list(errors)}).encode()
+    document = {"type": f"urn:bourse:problem:{code}", "title": "No", "status": status, "code": code, "detail": detail}
+    body = json.dumps(document | {"numbers": numbers or {}, "errors": list(errors)}).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda handler: handler.whole(status, "application/problem+json", body, named)
 

@@ -175,8 +175,8 @@ def test_lanes_of_the_file_hold_together_and_a_lane_of_the_command_line_stands_i
 ) -> None:
     body = {"pool": "main", "name": "n", "lane": "instant", "otherwise": "batch", "spec": {"epochs": 1}}
     with stub_server(good(JOB, status=201)) as stub:
-        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
-        ended = bourse("jobs", "submit", "-", *words, stdin=json.dumps(body), **said)
+        options = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", *words, stdin=json.dumps(body), **options)
     assert ended.status == 0, ended.err
     sent = json.loads(stub.calls[0].body)
     assert {name: sent[name] for name in ("lane", "otherwise") if name in sent} == lanes
@@ -267,8 +267,8 @@ def test_batch_script_is_told_line_by_line_before_it_is_submitted(bourse: Bourse
     file = tmp_path / "train.sbatch"
     file.write_text(SCRIPT)
     with stub_server(good(PARSED), good(JOB, status=201)) as stub:
-        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
-        ended = bourse("jobs", "submit", file, "--pool", "main", *WORDS, "--key", "k1", **said)
+        options = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", file, "--pool", "main", *WORDS, "--key", "k1", **options)
     assert ended.status == 0, ended.err
     parsed, submitted = (json.loads(call.body) for call in stub.calls)
     assert [call.path for call in stub.calls] == [f"/api/v1/tenants/lumen/jobs/{end}" for end in ("parse/", "")]
@@ -332,9 +332,9 @@ def test_file_that_is_no_script_is_named_with_what_a_script_has(
 
 def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bourse: Bourse) -> None:
     with stub_server(good(PARSED)) as stub:
-        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        access = {"url": stub.address, "token": "t", "tenant": "lumen"}
         words = ("run", "--gpus", "4", "--hours", "1.5", "--pool", "main", *WORDS, "--dry-run")
-        ended = bourse(*words, "--", "python", "train.py", "--name", "a b", **said)
+        ended = bourse(*words, "--", "python", "train.py", "--name", "a b", **access)
     assert ended.status == 0, ended.err
     assert len(stub.calls) == 1
     script = json.loads(stub.calls[0].body)["script"]
@@ -384,12 +384,12 @@ def test_script_with_an_array_is_submitted_in_one_call_and_told_in_one_line(bour
 
 
 def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_file: Path) -> None:
-    said = {"token": "t", "tenant": "lumen"}
+    options = {"token": "t", "tenant": "lumen"}
     with stub_server(good(ARRAY, status=201)) as stub:
         ended = bourse(
-            "jobs", "submit", job_file, "--count", "2", "--after", "7", "--after", "A-4", url=stub.address, **said
+            "jobs", "submit", job_file, "--count", "2", "--after", "7", "--after", "A-4", url=stub.address, **options
         )
-        refused = bourse("jobs", "submit", job_file, "--count", "2", "--wait", url=stub.address, **said)
+        refused = bourse("jobs", "submit", job_file, "--count", "2", "--wait", url=stub.address, **options)
     assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
     body = json.loads(stub.calls[0].body)
     assert (body["count"], body["after"], body["after_arrays"], "lane" in body) == (2, [7], [4], False)
@@ -407,14 +407,14 @@ def test_file_that_asks_for_the_instant_lane_is_told_that_an_array_waits(bourse:
 
 
 def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_file: Path) -> None:
-    said: dict[str, Any] = {"token": "t", "tenant": "lumen"}
-    taken = good(ARRAY | {"together": True}, status=201)
-    with stub_server(taken, good(PARSED | {"indexes": [3, 5]}), taken, good(PARSED)) as stub:
-        ended = bourse("jobs", "submit", job_file, "--count", "2", "--together", url=stub.address, **said)
+    options: dict[str, Any] = {"token": "t", "tenant": "lumen"}
+    reply = good(ARRAY | {"together": True}, status=201)
+    with stub_server(reply, good(PARSED | {"indexes": [3, 5]}), reply, good(PARSED)) as stub:
+        ended = bourse("jobs", "submit", job_file, "--count", "2", "--together", url=stub.address, **options)
         words = ("jobs", "submit", "-", "--pool", "main", "--together", *WORDS)
-        script = bourse(*words, stdin=SCRIPT, url=stub.address, **said)
-        one = bourse(*words, stdin=SCRIPT, url=stub.address, **said)
-        file = bourse("jobs", "submit", job_file, "--together", url=stub.address, **said)
+        script = bourse(*words, stdin=SCRIPT, url=stub.address, **options)
+        one = bourse(*words, stdin=SCRIPT, url=stub.address, **options)
+        file = bourse("jobs", "submit", job_file, "--together", url=stub.address, **options)
     line = LINE.replace("2 jobs:", "2 jobs, bought together:")
     assert (ended.out.strip(), script.out.strip()) == (line, line), (ended.err, script.err)
     assert [json.loads(stub.calls[place].body)["together"] for place in (0, 2)] == [True, True]
@@ -450,17 +450,17 @@ def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
     array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
     page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}
-    said = {"token": "t", "tenant": "lumen"}
+    options = {"token": "t", "tenant": "lumen"}
     with stub_server(good(page), good(page), good(ARRAY), good(ARRAY)) as stub:
-        folded = bourse("jobs", "list", url=stub.address, **said)
-        opened = bourse("jobs", "list", "--array", "A-12", url=stub.address, **said)
-        shown = bourse("jobs", "show", "A-12", url=stub.address, **said)
-        taken = bourse("jobs", "cancel", "a-12", url=stub.address, **said)
-    assert [ended.status for ended in (folded, opened, shown, taken)] == [0, 0, 0, 0], folded.err + opened.err
+        folded = bourse("jobs", "list", url=stub.address, **options)
+        opened = bourse("jobs", "list", "--array", "A-12", url=stub.address, **options)
+        shown = bourse("jobs", "show", "A-12", url=stub.address, **options)
+        back = bourse("jobs", "cancel", "a-12", url=stub.address, **options)
+    assert [ended.status for ended in (folded, opened, shown, back)] == [0, 0, 0, 0], folded.err + opened.err
     assert "A-12" in folded.out
     assert "2 jobs" in folded.out
     assert "A-12" not in opened.out
-    assert shown.out.strip() == taken.out.strip() == LINE
+    assert shown.out.strip() == back.out.strip() == LINE
     paths = [call.path.partition("/lumen/")[2] for call in stub.calls]
     assert paths[0].startswith("jobs/?")
     assert "arrays=folded" in paths[0]
@@ -476,8 +476,8 @@ def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse
     ],
 )
 def test_script_needs_its_worth(bourse: Bourse, words: tuple[str, ...], sentence: str) -> None:
-    said = {"url": "http://127.0.0.1:1", "token": "t", "tenant": "lumen"}
-    ended = bourse("jobs", "submit", "-", "--pool", "main", *words, stdin=SCRIPT, **said)
+    options = {"url": "http://127.0.0.1:1", "token": "t", "tenant": "lumen"}
+    ended = bourse("jobs", "submit", "-", "--pool", "main", *words, stdin=SCRIPT, **options)
     assert ended.status == 2
     assert sentence in ended.err
 
@@ -489,8 +489,8 @@ def test_faults_of_a_script_are_told_with_their_lines(bourse: Bourse) -> None:
     ]
     answer = bad(422, "invalid_job", numbers={"faults": faults})
     with stub_server(answer) as stub:
-        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
-        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **said)
+        options = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **options)
     assert ended.status == 1
     assert "  worth.by: must be said" in ended.err.splitlines()
     assert "  worth.by is said by --by" in ended.err.splitlines()
@@ -653,8 +653,8 @@ def test_table_says_why_where_the_state_alone_does_not(bourse: Bourse) -> None:
 def test_reason_is_a_sentence_with_its_code_its_figures_and_what_would_help(bourse: Bourse, advice: str | None) -> None:
     """None: a server that does not say it yet."""
     reason = {"code": "over_max_price", "numbers": {"price": "0.150000"}, "sentence": "Costs 0.15."}
-    found = JOB | {"state": "rejected", "reason": reason if advice is None else reason | {"help": advice}}
-    with stub_server(good(found)) as stub:
+    job = JOB | {"state": "rejected", "reason": reason if advice is None else reason | {"help": advice}}
+    with stub_server(good(job)) as stub:
         ended = bourse("explain", "4711", url=stub.address, token="t", tenant="lumen")
     lines = ["Job 4711 is rejected. Costs 0.15.", "  code over_max_price: price 0.15"]
     assert ended.out.splitlines() == lines + ([f"  {advice}"] if advice else [])
@@ -823,8 +823,8 @@ def test_login_tries_the_token_and_keeps_it_for_its_owner_alone(bourse: Bourse, 
         file = tmp_path / ".config" / "bourse" / "config.json"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-        kept = json.loads(file.read_text())
-        assert kept == {"url": stub.address, "token": "bourse_secret", "tenant": "lumen", "pool": ""}
+        login = json.loads(file.read_text())
+        assert login == {"url": stub.address, "token": "bourse_secret", "tenant": "lumen", "pool": ""}
         assert bourse("tenants").out.splitlines()[1].split() == ["lumen", "Lumen", "owner"]
         assert stub.calls[-1].headers["authorization"] == "Bearer bourse_secret"
         assert "bourse_secret" not in ended.out + ended.err
@@ -1106,8 +1106,8 @@ def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job
     terms = {"admitted": False, "reason": reason, "phase": None, "start_slot": None, "end_slot": None, "workers": 0}
     terms |= {"starts_at": None, "ends_at": None, "price": "0.000000", "worth": "0.000000", "payees": []}
     change = {"what": "higher_value", "before": "9.000000", "after": "12.600000", "spec": {}, "price": "12.500000"}
-    found = {"pool": "main", "lane": "batch", "payer": "lumen", "terms": terms, "estimate": None, "change": change}
-    with stub_server(good(found)) as stub:
+    quote = {"pool": "main", "lane": "batch", "payer": "lumen", "terms": terms, "estimate": None, "change": change}
+    with stub_server(good(quote)) as stub:
         ended = bourse("quote", job_file, url=stub.address, token="t", tenant="lumen")
     assert ended.status == 1
     assert "a higher value: 12.60 instead of 9.00, for 12.50" in ended.out
@@ -1252,10 +1252,10 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     result = {"in_words": "J-7 would have run earlier.", "whole": False, "tenants": [gain], "prices": []}
     result |= {"jobs": [{"job": 7, "tenant": "lumen", "asked": True, "before": got, "after": other}]}
     waits = {"id": 12, "state": "waiting", "detail": "", "result": None}
-    said = ("what-if", "7", "rent", "never", "--interval", "3", "--pool", "main", "--every", "0.01")
+    words = ("what-if", "7", "rent", "never", "--interval", "3", "--pool", "main", "--every", "0.01")
     answers = (good(waits), good(waits | {"state": "running"}), good(waits | {"state": "done", "result": result}))
     with stub_server(*answers) as stub:
-        ended = bourse(*said, url=stub.address, token="t", tenant="lumen")
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert [call.path for call in stub.calls[1:]] == ["/api/v1/tenants/lumen/what-ifs/12/"] * 2
     body = {"pool": "main", "interval": 3, "job": 7, "field": "rent", "value": "never"}
     assert json.loads(stub.calls[0].body) == body
@@ -1265,7 +1265,7 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     assert "another          -          -       -1.20\n" in ended.out
     failed = waits | {"state": "failed", "detail": "Somebody changed it."}
     with stub_server(good(failed)) as stub:
-        ended = bourse(*said, url=stub.address, token="t", tenant="lumen")
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.err) == (1, "bourse: the question is failed. Somebody changed it.\n")
 
 
@@ -1482,10 +1482,10 @@ def test_study_is_followed_listed_and_taken_away(bourse: Bourse, tmp_path: Path)
         followed = bourse("lab", "start", "14", "--every", "0.01", **named)
         listed = bourse("lab", "list", **named)
         failed = bourse("lab", "resume", "14", **named)
-        taken = bourse("lab", "download", "14", tmp_path / "report.html", **named)
+        download = bourse("lab", "download", "14", tmp_path / "report.html", **named)
     assert (followed.status, answer in followed.out, answer in listed.out) == (0, True, True)
     assert failed.status != 0
-    assert (taken.status, stub.calls[-1].path) == (0, "/api/v1/lab/studies/14/report/")
+    assert (download.status, stub.calls[-1].path) == (0, "/api/v1/lab/studies/14/report/")
     assert (tmp_path / "report.html").stat().st_size > 0
 
 

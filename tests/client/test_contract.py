@@ -146,29 +146,31 @@ ANSWERS |= {
 @pytest.mark.parametrize("name", METHODS)
 def test_method_calls_its_operation_as_the_schema_has_it(name: str) -> None:
     method, path, operation = OPERATIONS[name]
-    kind = next(iter(next(found for status, found in operation["responses"].items() if status < "3")["content"]))
+    kind = next(iter(next(answer for status, answer in operation["responses"].items() if status < "3")["content"]))
     usual = good(PAGE) if kind == "application/json" else text("", kind)
     with stub_server(ANSWERS.get(name, usual)) as stub, Client(stub.address, "t", tenant="lumen") as client:
         METHODS[name](client)
     call = stub.calls[name in SECOND]
     address, _, query = call.path.partition("?")
     assert (call.method, bool(re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", path), address))) == (method, True), address
-    known = {found["name"] for found in operation["parameters"] if found["in"] == "query"} if query else set()
+    known = (
+        {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"} if query else set()
+    )
     assert {part.partition("=")[0] for part in query.split("&") if part} <= known
     assert (call.key is not None) == (method == "POST")
 
 
 @pytest.mark.parametrize(("shape", "schema"), SHAPES.items())
 def test_answers_have_the_names_that_the_client_reads(shape: str, schema: str) -> None:
-    found = DOCUMENT["components"]["schemas"][schema]
-    assert set(getattr(shapes, shape).__annotations__) <= set(found["required"]) | set(found["properties"])
+    schema_part = DOCUMENT["components"]["schemas"][schema]
+    assert set(getattr(shapes, shape).__annotations__) <= set(schema_part["required"]) | set(schema_part["properties"])
 
 
 def test_states_are_those_of_the_schema() -> None:
-    parameters = {found["name"]: found for found in OPERATIONS["jobs_list"][2]["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in OPERATIONS["jobs_list"][2]["parameters"]}
     assert parameters["state"]["schema"]["items"]["enum"] == list(STATES)
     assert set(STATES) > shapes.OVER
-    parameters = {found["name"]: found for found in OPERATIONS["servers_list"][2]["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in OPERATIONS["servers_list"][2]["parameters"]}
     assert parameters["state"]["schema"]["items"]["enum"] == list(SERVER_STATES)
 
 

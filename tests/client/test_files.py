@@ -89,15 +89,15 @@ def test_job_without_files_says_why(bourse: Bourse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "sentence"),
     [
         (listing("train.py"), "there is no such folder among the files listed."),
         (listing(sentence="The job runs no program."), "The job runs no program."),
     ],
 )
-def test_folder_that_is_not_there_is_said_so(bourse: Bourse, answer: Answer, said: str) -> None:
+def test_folder_that_is_not_there_is_said_so(bourse: Bourse, answer: Answer, sentence: str) -> None:
     ended, paths = files_command(bourse, [answer], "--fetch", "here", "results/")
-    assert (ended.status, ended.err) == (1, f"bourse: results/: {said}\n")
+    assert (ended.status, ended.err) == (1, f"bourse: results/: {sentence}\n")
     assert len(paths) == 1
 
 

@@ -143,8 +143,8 @@ def test_wherever_a_stream_is_cut_each_event_comes_once_and_whole(numbers: list[
     while len(seen) < len(ids):
         rest = "retry: 1\n\n" + "".join(piece(number) for number in ids if not place.last or number > int(place.last))
         cut = data.draw(st.integers(0, len(rest)))
-        found = place.messages(rest[:cut].encode().splitlines(keepends=True))
-        came = [json.loads(message.data)["id"] for message in found if message]
+        messages = place.messages(rest[:cut].encode().splitlines(keepends=True))
+        came = [json.loads(message.data)["id"] for message in messages if message]
         if not came:  # the longest silence ends
             came = [json.loads(message.data)["id"] for message in place.messages(rest.encode().splitlines()) if message]
         seen += came

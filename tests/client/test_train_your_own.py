@@ -52,19 +52,19 @@ def test_commands_of_the_page_answer_as_it_says(
     tenant: Tenant = make_tenant("lumen")
     fund(tenant)
     allow(tenant)
-    said = {"url": web, "token": program_of(OWNER, tenant, SCOPES).secret, "tenant": "lumen"}
+    options = {"url": web, "token": program_of(OWNER, tenant, SCOPES).secret, "tenant": "lumen"}
     written(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert len(COMMANDS) == 7
     for text in COMMANDS:
         command, *lines = text.splitlines()
-        ended = bourse(*shlex.split(command.removeprefix("$ bourse ")), **said)
+        ended = bourse(*shlex.split(command.removeprefix("$ bourse ")), **options)
         shown = (ended.err + ended.out).splitlines()
         assert [line for line in lines if line not in shown] == [], shown
         assert ended.status == (1 if "refused.sbatch" in command else 0), ended.err
         assert ended.err.count("cannot be kept") == ("refused.sbatch" in command), ended.err  # said once
     (tmp_path / "job.json").write_text(json.dumps(SPEC))
-    quoted = bourse("quote", "job.json", "--pool", "main", **said)
+    quoted = bourse("quote", "job.json", "--pool", "main", **options)
     assert "lane " in quoted.out, f"the first hour asks for a quote with the same token: {quoted.err}"
     with scope(tenant):
         job = TrainingJob.objects.get()
@@ -73,14 +73,14 @@ def test_commands_of_the_page_answer_as_it_says(
 
 def test_script_of_the_page_runs_keeps_its_state_and_tells_its_loss(tmp_path: Path) -> None:
     written(tmp_path)
-    told = tmp_path / "progress.jsonl"
-    environment = {"PATH": os.environ["PATH"], "BOURSE_CHECKPOINT": str(tmp_path), "BOURSE_PROGRESS": str(told)}
+    progress = tmp_path / "progress.jsonl"
+    environment = {"PATH": os.environ["PATH"], "BOURSE_CHECKPOINT": str(tmp_path), "BOURSE_PROGRESS": str(progress)}
     for _ in range(2):  # started again, it finds that it is done
         command = ["bash", "-eu", "train.sbatch"]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout == "w = 3.000 after 200 steps\n"
-    rows = [json.loads(line) for line in told.read_text().splitlines()]
+    rows = [json.loads(line) for line in progress.read_text().splitlines()]
     assert len(rows) == 200
     assert rows[-1]["loss"] < rows[0]["loss"]
 

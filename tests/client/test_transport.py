@@ -121,10 +121,10 @@ def test_file_is_waited_for_no_longer_than_another_call(seconds: int, waits: lis
     assert (failure.value.retry_after, hours.waits) == (seconds, waits)
 
 
-@pytest.mark.parametrize("told", ["soon", "-3", "inf", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
-def test_retry_after_that_is_no_number_of_seconds_is_left_to_our_own_pace(told: str) -> None:
+@pytest.mark.parametrize("wait", ["soon", "-3", "inf", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_retry_after_that_is_no_number_of_seconds_is_left_to_our_own_pace(wait: str) -> None:
     hours = Hours()
-    with stub_server(bad(429, "too_many_calls", Retry_After=told), good(JOB)) as stub, client(stub, hours) as caller:
+    with stub_server(bad(429, "too_many_calls", Retry_After=wait), good(JOB)) as stub, client(stub, hours) as caller:
         caller.job(7)
     assert hours.waits == [0.25]
 

@@ -160,8 +160,8 @@ def test_script_is_submitted_with_its_files(bourse: Bourse, lumen: dict[str, str
         assert ended.status == 0, ended.err
         assert "Brings 3 files" in ended.err
         assert versions() == [("fit-sbatch", 1, digest)]
-    kept = b"".join(archive_pieces(digest))
-    assert list(unpacked(kept)) == ["src/data/a.txt", "src/model.py", "train.py"]
+    archive = b"".join(archive_pieces(digest))
+    assert list(unpacked(archive)) == ["src/data/a.txt", "src/model.py", "train.py"]
     (here / "train.py").write_text("print(2)")
     assert bourse("jobs", "submit", "fit.sbatch", *WORDS, *brings, **lumen).status == 0
     assert [version for _, version, _ in versions()] == [1, 2]
@@ -172,13 +172,13 @@ def test_files_that_are_kept_no_more_are_sent_again(bourse: Bourse, lumen: dict[
     words = ("jobs", "submit", "fit.sbatch", *WORDS, "--with", "train.py")
     digest = packed(["train.py"], here).digest
     assert bourse(*words, **lumen).status == 0
-    kept = b"".join(archive_pieces(digest))
+    archive = b"".join(archive_pieces(digest))
     ArchiveKeeping.objects.update(closed_at=timezone.now(), removed_at=timezone.now())
     ProgramArchivePiece.objects.all()._raw_delete(using=connection.alias)
     ended = bourse(*words, **lumen)
     assert ended.status == 0, ended.err
     assert versions() == [("fit-sbatch", 1, digest)]
-    assert b"".join(archive_pieces(digest)) == kept
+    assert b"".join(archive_pieces(digest)) == archive
     assert not ArchiveKeeping.objects.filter(closed_at__isnull=False).exists()
 
 
