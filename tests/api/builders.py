@@ -36,15 +36,17 @@ class Program:
         self, address: str, body: Any = None, *, key: str = "", content_type: str = "application/json", **headers: str
     ) -> Any:
         content = body if isinstance(body, bytes | str) else json.dumps(body if body is not None else {})
-        given = headers | ({"Idempotency-Key": key} if key else {})
-        return self.client.post(absolute(address), content, content_type=content_type, headers=self._headers(given))
+        own_headers = headers | ({"Idempotency-Key": key} if key else {})
+        return self.client.post(
+            absolute(address), content, content_type=content_type, headers=self._headers(own_headers)
+        )
 
     def put(self, address: str, body: Any, **headers: str) -> Any:
         content, sent = json.dumps(body), self._headers(headers)
         return self.client.put(absolute(address), content, content_type="application/json", headers=sent)
 
-    def _headers(self, given: dict[str, str]) -> dict[str, str]:
-        named = {name.replace("_", "-"): value for name, value in given.items()}
+    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
         return named | ({"Authorization": f"Bearer {self.secret}"} if self.secret else {})
 
 
@@ -74,13 +76,13 @@ def outsider() -> User:
 
 def problem(response: Any, status: int, code: str) -> dict[str, Any]:
     """Return the problem in the response, and assert that it has this status and code."""
-    found = response.json() if response.content else {}
-    assert (response.status_code, found.get("code")) == (status, code), (response.status_code, found)
+    document = response.json() if response.content else {}
+    assert (response.status_code, document.get("code")) == (status, code), (response.status_code, document)
     assert response["Content-Type"] == "application/problem+json"
-    assert found["type"] == f"urn:bourse:problem:{code}"
-    assert found["status"] == status
-    assert found["detail"]
-    return dict(found)
+    assert document["type"] == f"urn:bourse:problem:{code}"
+    assert document["status"] == status
+    assert document["detail"]
+    return dict(document)
 
 
 __all__ = ["ALL_SCOPES", "ROOT", "Access", "Program", "absolute", "outsider", "problem", "program", "program_of"]

@@ -64,25 +64,25 @@ class Report:
 
     def by_method(self) -> dict[str, dict[int, int]]:
         """Method -> status -> calls."""
-        found: dict[str, dict[int, int]] = {}
+        statuses: dict[str, dict[int, int]] = {}
         for (method, status), calls in sorted(self.answers.items()):
-            found.setdefault(method, {})[status] = calls
-        return found
+            statuses.setdefault(method, {})[status] = calls
+        return statuses
 
-    def told(self) -> str:
-        lines = [f"{sum(found.values()):6} {method}: {found}" for method, found in self.by_method().items()]
+    def text(self) -> str:
+        lines = [f"{sum(statuses.values()):6} {method}: {statuses}" for method, statuses in self.by_method().items()]
         return "\n".join([*lines, f"{self.calls:6} calls, {len(self.failures)} failures"])
 
 
 def operations() -> list[Any]:
     """Each method's spread evenly over the whole: in the order of their names all of PUT came last, and a run that was
     cut short had seen none of them."""
-    found = [each.ok() for each in schemathesis.openapi.from_dict(document()).get_all_operations()]
-    found.sort(key=lambda operation: operation.label)
-    of_method = Counter(operation.method for operation in found)
+    cases = [each.ok() for each in schemathesis.openapi.from_dict(document()).get_all_operations()]
+    cases.sort(key=lambda operation: operation.label)
+    of_method = Counter(operation.method for operation in cases)
     place: Counter[str] = Counter()
     placed = []
-    for operation in found:
+    for operation in cases:
         place[operation.method] += 1
         placed.append(((place[operation.method] - 0.5) / of_method[operation.method], operation.label, operation))
     return [operation for *_, operation in sorted(placed, key=lambda one: one[:2])]
@@ -100,7 +100,7 @@ def fuzz(world: World, others: Sequence[World], chosen: Sequence[Any], *, cases:
             _of_operation(operation, callers, real, report, cases=cases, start=start)
             print(f"{report.calls:6} calls, {len(report.failures)} failures: {operation.label}", flush=True)
     finally:
-        print(report.told(), flush=True)  # also of a run that is cut short
+        print(report.text(), flush=True)  # also of a run that is cut short
     return report
 
 
@@ -153,7 +153,7 @@ def _case(operation: Any, real: Mapping[str, Sequence[Any]]) -> st.SearchStrateg
     known = {name: st.sampled_from(real[name]) for name in names if real.get(name)}
 
     @st.composite
-    def made(draw: st.DrawFn) -> Any:
+    def draw_case(draw: st.DrawFn) -> Any:
         mode = draw(st.sampled_from(modes))
         case = draw(operation.as_strategy(generation_mode=mode))
         for name, there in known.items():
@@ -163,7 +163,7 @@ def _case(operation: Any, real: Mapping[str, Sequence[Any]]) -> st.SearchStrateg
             _sensible(draw, case.body, real)
         return case
 
-    return made()
+    return draw_case()
 
 
 def _sensible(draw: st.DrawFn, body: dict[str, Any], real: Mapping[str, Sequence[Any]]) -> None:

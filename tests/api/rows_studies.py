@@ -40,14 +40,14 @@ def cancelled(world: World) -> Names:
     return {"study": study(world, StudyState.CANCELLED).pk}
 
 
-def asked(names: Names) -> Mapping[str, Any]:
+def order(names: Names) -> Mapping[str, Any]:
     content = base64.b64encode(b"job_id,tenant,submit_s,gpus,duration_s\n").decode()
     return {"study": {**ASKED, "history": {"format": "jobs", "file": "log.csv"}}, "files": {"log.csv": content}}
 
 
 ROWS = [
     Row("studies_list", "get", STUDIES, STAFF, prepare=done),
-    Row("studies_create", "post", STUDIES, answers(202, AUDITOR, OPERATOR), body=asked),
+    Row("studies_create", "post", STUDIES, answers(202, AUDITOR, OPERATOR), body=order),
     Row("studies_read", "get", STUDY, STAFF, prepare=done),
     Row("studies_start", "post", STUDY + "start/", STAFF, prepare=ready),
     Row("studies_cancel", "post", STUDY + "cancel/", STAFF, prepare=ready),

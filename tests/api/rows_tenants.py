@@ -39,8 +39,8 @@ def open_invitation(world: World) -> Names:
 def join_request(world: World) -> Names:
     by = access_of(world.members[OWNER].user, world.tenant)
     done(may_be_asked_set(tenant=world.tenant, on=True, by=by, at=NOW))
-    asked = {"tenant": world.tenant.slug, "why": "The table asks.", "person": make_person(), "at": NOW}
-    return {"join_request": done(join_request_create(**asked)).pk}
+    fields = {"tenant": world.tenant.slug, "why": "The table asks.", "person": make_person(), "at": NOW}
+    return {"join_request": done(join_request_create(**fields)).pk}
 
 
 OWNERS_AND_OPERATOR = answers(200, OWNER, OPERATOR)

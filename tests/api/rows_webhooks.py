@@ -19,11 +19,11 @@ URL = "https://93.184.216.34/hook"  # a public address; nothing in these tests c
 def webhook(world: World) -> Names:
     by = access_of(world.members[OWNER].user, world.tenant)
     with scope(world.tenant):
-        made = [done(webhook_create(url=URL, kinds=[], by=by, at=NOW)).webhook for _ in range(2)]
-    return {"webhook": made[0].pk}
+        webhooks = [done(webhook_create(url=URL, kinds=[], by=by, at=NOW)).webhook for _ in range(2)]
+    return {"webhook": webhooks[0].pk}
 
 
-def told(world: World) -> Names:
+def deliveries(world: World) -> Names:
     """Two events, each tried twice."""
     names = webhook(world)
     with scope(world.tenant):
@@ -61,6 +61,6 @@ ROWS = [
     row("webhooks_change", "post", "{webhook}/change/", body={"kinds": ["low_balance"]}),
     row("webhooks_secret", "post", "{webhook}/secret/"),
     row("webhooks_remove", "post", "{webhook}/remove/"),
-    row("webhook_deliveries", "get", "{webhook}/deliveries/", told),
-    row("webhook_replay", "post", "{webhook}/deliveries/{delivery}/replay/", told),
+    row("webhook_deliveries", "get", "{webhook}/deliveries/", deliveries),
+    row("webhook_replay", "post", "{webhook}/deliveries/{delivery}/replay/", deliveries),
 ]

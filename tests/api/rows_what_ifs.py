@@ -28,25 +28,27 @@ def decided(world: World) -> Names:
     return {"number": rows.order_by("number").values_list("number", flat=True)[0]}
 
 
-def asked(world: World) -> Names:
+def two_questions(world: World) -> Names:
     """Two questions of the owner that nobody has answered yet."""
     names, by = decided(world), access_of(world.members[OWNER].user, world.tenant)
-    found = what_ifs_newest(by=by, at=timezone.now())
-    for job in world.jobs[: 2 - len(found)]:
-        asked = {"number": names["number"], "job_id": job.pk, "field": "max_price", "value": 2.5}
-        done(what_if_start(pool_id=world.pool.pk, by=by, at=timezone.now(), **asked))
+    questions = what_ifs_newest(by=by, at=timezone.now())
+    for job in world.jobs[: 2 - len(questions)]:
+        fields = {"number": names["number"], "job_id": job.pk, "field": "max_price", "value": 2.5}
+        done(what_if_start(pool_id=world.pool.pk, by=by, at=timezone.now(), **fields))
     return {**names, "what_if": what_ifs_newest(by=by, at=timezone.now())[0].id}
 
 
 def question(names: Names) -> Mapping[str, Any]:
-    asked = {"pool": names["pool"], "interval": names["number"], "job": names["job"]}
-    return {**asked, "field": "max_price", "value": 2.5}
+    fields = {"pool": names["pool"], "interval": names["number"], "job": names["job"]}
+    return {**fields, "field": "max_price", "value": 2.5}
 
 
 ROWS = [
-    Row("what_ifs_list", "get", WHAT_IFS, READERS, prepare=asked),
+    Row("what_ifs_list", "get", WHAT_IFS, READERS, prepare=two_questions),
     Row("what_ifs_create", "post", WHAT_IFS, dict.fromkeys(READERS, 202), body=question, prepare=decided),
     Row("what_ifs_fields", "get", WHAT_IFS + "fields/", READERS),
-    Row("what_ifs_read", "get", WHAT_IFS + "{what_if}/", OF_OWNER, prepare=asked, foreign=("what_if",)),
-    Row("what_ifs_cancel", "post", WHAT_IFS + "{what_if}/cancel/", OF_OWNER, prepare=asked, foreign=("what_if",)),
+    Row("what_ifs_read", "get", WHAT_IFS + "{what_if}/", OF_OWNER, prepare=two_questions, foreign=("what_if",)),
+    Row(
+        "what_ifs_cancel", "post", WHAT_IFS + "{what_if}/cancel/", OF_OWNER, prepare=two_questions, foreign=("what_if",)
+    ),
 ]

@@ -133,7 +133,7 @@ def answers(status: int, *roles: str) -> dict[str, int]:
 @cache
 def rows() -> tuple[Row, ...]:
     here = Path(__file__).parent
-    modules = [found.name for found in pkgutil.iter_modules([str(here)]) if found.name.startswith("rows_")]
+    modules = [module.name for module in pkgutil.iter_modules([str(here)]) if module.name.startswith("rows_")]
     return tuple(row for name in sorted(modules) for row in import_module(f"tests.api.{name}").ROWS)
 
 
@@ -166,7 +166,7 @@ def _walk(resolver: URLResolver, above: str) -> Iterator[Found]:
 
 
 def view_of(operation: str) -> type[Any]:
-    return next(found.view for found in operations() if found.name == operation)
+    return next(each.view for each in operations() if each.name == operation)
 
 
 def caller_of(name: str, world: World) -> Program:

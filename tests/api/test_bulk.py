@@ -153,8 +153,8 @@ def test_same_key_from_two_at_once_makes_the_jobs_once() -> None:
             connection.close()
 
     with ThreadPoolExecutor(max_workers=2) as threads:
-        found = {future.result(PATIENCE) for future in [threads.submit(one) for _ in range(2)]}
-    assert "201" in found
-    assert found <= {"201", "409 idempotency_in_progress"}
+        answers = {future.result(PATIENCE) for future in [threads.submit(one) for _ in range(2)]}
+    assert "201" in answers
+    assert answers <= {"201", "409 idempotency_in_progress"}
     with scope_disabled("the test counts everything"):
         assert TrainingJob.objects.count() == 20

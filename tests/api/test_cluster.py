@@ -198,9 +198,9 @@ def test_only_a_submission_to_one_lane_is_one_transaction(
     make_live_pool(epoch_at=timezone.now())
     caller, submit, seen = program_of(SUBMITTER, make_tenant("lumen")), jobs_api.job_submit, []
 
-    def watched(**asked: Any) -> Any:
+    def watched(**settings: Any) -> Any:
         seen.append(connection.in_atomic_block)
-        return submit(**asked)
+        return submit(**settings)
 
     monkeypatch.setattr(jobs_api, "job_submit", watched)
     assert caller.post("tenants/lumen/jobs/", submission(**fields), key="k").status_code == 201

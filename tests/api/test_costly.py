@@ -118,7 +118,7 @@ def test_quotes_of_a_tenant_are_a_429_that_says_when_to_come_again() -> None:
 
 
 def test_every_operation_that_computes_for_long_is_limited() -> None:
-    costly = {found.name for found in operations() if found.handler.operation.costly}
+    costly = {operation.name for operation in operations() if operation.handler.operation.costly}
     assert costly == {
         "jobs_bulk",
         "quotes_create",
@@ -150,10 +150,10 @@ def test_pages_say_so_in_words_and_a_submission_goes_on() -> None:
     pool, lumen, _ = market()
     job = make_waiting(pool, lumen)
     (decided,) = run_slots(pool, 0, 0)
-    client, said = client_as(OWNER, lumen), "verifications under way already"
+    client, sentence = client_as(OWNER, lumen), "verifications under way already"
     full(f"tenant:{lumen.pk}")
     quote = client.post("/t/lumen/submit/quote/", FIELDS, secure=True)
-    assert said in text_of(quote.content.decode())
+    assert sentence in text_of(quote.content.decode())
     for path in (f"/t/lumen/intervals/main/{decided.number}/", f"/t/lumen/jobs/{job.pk}/charge/"):
-        assert said in text_of(client.post(path, secure=True).content.decode()), path
+        assert sentence in text_of(client.post(path, secure=True).content.decode()), path
     assert client.post("/t/lumen/submit/", FIELDS, secure=True).status_code == 302

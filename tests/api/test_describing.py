@@ -100,9 +100,9 @@ def test_array_is_a_job_for_each_index_of_one_program(world) -> None:
     parsed = parse(caller, script=script).json()
     assert (parsed["indexes"], parsed["name"]) == ([0, 4], "train")
     problem(submit(caller, script=script, worth=WORTH), 422, "invalid_job")
-    made = [submit(caller, script=script, worth=WORTH, index=index).json() for index in parsed["indexes"]]
-    assert [job["name"] for job in made] == ["train[0]", "train[4]"]
-    programs = [job["spec"]["program"] for job in made]
+    jobs = [submit(caller, script=script, worth=WORTH, index=index).json() for index in parsed["indexes"]]
+    assert [job["name"] for job in jobs] == ["train[0]", "train[4]"]
+    programs = [job["spec"]["program"] for job in jobs]
     assert programs == [{"name": "train-sbatch", "version": 1, "parameters": {"index": index}} for index in (0, 4)]
     text = ProgramVersion.objects.get(program__tenant=tenant).document["script"]
     assert 'export SLURM_ARRAY_TASK_ID="$BOURSE_PARAMETER_INDEX"' in text.splitlines()[1]
@@ -137,11 +137,11 @@ def test_parsing_says_what_comes_of_each_line_and_stores_nothing(world) -> None:
 def test_what_was_said_is_kept_beside_the_specification_and_shown(world) -> None:
     _, tenant, caller = world
     job = submit(caller, script=SCRIPT, worth=WORTH).json()
-    kept = caller.get(f"tenants/lumen/jobs/{job['id']}/description/").json()
-    assert kept["how"] == "script"
-    assert kept["said"] == {"script": SCRIPT, "worth": WORTH, "zone": "UTC"}
+    description = caller.get(f"tenants/lumen/jobs/{job['id']}/description/").json()
+    assert description["how"] == "script"
+    assert description["said"] == {"script": SCRIPT, "worth": WORTH, "zone": "UTC"}
     assert job["name"] == "train"
-    assert kept["lines"][1]["says"] == "#SBATCH --job-name=train"
+    assert description["lines"][1]["says"] == "#SBATCH --job-name=train"
     assert "said" not in job["spec"]
     detail = submit(caller, spec=job["spec"], name="train").json()
     shown = caller.get(f"tenants/lumen/jobs/{detail['id']}/description/").json()
@@ -276,15 +276,15 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     listed = caller.get(f"tenants/lumen/jobs/?array={array['id']}").json()["results"]
     assert [(job["name"], job["array"]["index"]) for job in listed][-1] == ("train[3]", 3)
     assert len(caller.get("tenants/lumen/jobs/?arrays=folded").json()["results"]) == 1
-    said = [caller.get(f"tenants/lumen/jobs/{row.pk}/description/").json()["said"] for row in rows]
-    assert said[0] == said[3] == {"script": text, "worth": WORTH, "zone": "UTC"}
+    descriptions = [caller.get(f"tenants/lumen/jobs/{row.pk}/description/").json()["said"] for row in rows]
+    assert descriptions[0] == descriptions[3] == {"script": text, "worth": WORTH, "zone": "UTC"}
     problem(caller.post("tenants/lumen/jobs/arrays/", body | {"count": 2}), 422, "invalid_job")
     problem(
         caller.post("tenants/lumen/jobs/arrays/", {"pool": "main", "hours": HOURS, "worth": WORTH}), 422, "invalid_job"
     )
     problem(submit(caller, script=text, worth=WORTH), 422, "invalid_job")
-    taken = caller.post(f"tenants/lumen/jobs/arrays/{array['id']}/cancel/").json()
-    assert taken["states"] == {"cancelled": 4}
+    summary = caller.post(f"tenants/lumen/jobs/arrays/{array['id']}/cancel/").json()
+    assert summary["states"] == {"cancelled": 4}
     behind = SCRIPT.replace("--gpus=4", f"--gpus=4 --dependency=afterok:A-{array['id']}:{rows[0].pk}")
     refused = problem(parse(caller, script=behind), 422, "invalid_job")["numbers"]["faults"]
     assert refused[0]["sentence"].endswith(f"J-{rows[0].pk} is cancelled")
@@ -324,8 +324,8 @@ def test_file_that_a_script_runs_and_that_does_not_come_along_is_told_with_its_l
     outside = told_of(parse(caller, script=SCRIPT.replace("train.py", "../train.py")))
     assert (7, "../train.py does not come along: only what lies below the folder of the submission can.") in outside
     answer = submit(caller, script=SCRIPT, worth=WORTH)
-    kept = caller.get(f"tenants/lumen/jobs/{answer.json()['id']}/description/").json()["lines"]
-    assert (7, ALONG) in [(line["line"], line["sentence"]) for line in kept]
+    lines = caller.get(f"tenants/lumen/jobs/{answer.json()['id']}/description/").json()["lines"]
+    assert (7, ALONG) in [(line["line"], line["sentence"]) for line in lines]
 
 
 def test_archive_that_was_sent_is_part_of_the_version_that_a_script_becomes(world) -> None:

@@ -126,9 +126,9 @@ def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     days = {"start": fair.pool.epoch_at.isoformat(), "end": timezone.now().isoformat()}
     started = caller.post(f"{root(fair)}bundles/", days).json()
     audits_next(clock=timezone.now)
-    taken = caller.get(f"audits/{started['id']}/file/")
-    assert (taken.status_code, taken["Content-Type"]) == (200, "application/zip")
-    assert taken.getvalue()[:2] == b"PK"
+    file = caller.get(f"audits/{started['id']}/file/")
+    assert (file.status_code, file["Content-Type"]) == (200, "application/zip")
+    assert file.getvalue()[:2] == b"PK"
 
 
 @pytest.mark.usefixtures("nothing_built")
@@ -136,8 +136,8 @@ def test_operator_sets_limits_and_the_auditor_only_reads_them() -> None:
     fair = make_fair(6)
     body = {"thresholds": {"jain_index": 0.9}, "reason": "The audit asks."}
     operator = program(make_staff(OPERATOR).user, None)
-    found = operator.put(f"{root(fair)}alerts/", body).json()["alerts"]
-    assert {row["measure"]: row["threshold"] for row in found}["jain_index"] == 0.9
+    limits = operator.put(f"{root(fair)}alerts/", body).json()["alerts"]
+    assert {row["measure"]: row["threshold"] for row in limits}["jain_index"] == 0.9
     problem(operator.put(f"{root(fair)}alerts/", body | {"thresholds": {"luck": 1.0}}), 422, "invalid_measure")
     reader = auditor()
     problem(reader.put(f"{root(fair)}alerts/", body), 403, "not_allowed")

@@ -45,7 +45,7 @@ def walk(caller: Program, address: str, way: str = "next") -> list[list[int]]:
     pages, at = [], address
     for _ in range(20):
         page = caller.get(at).json()
-        pages.append([found["id"] for found in page["results"]])
+        pages.append([row["id"] for row in page["results"]])
         if page[way] is None:
             return pages
         at = page[way]
@@ -75,7 +75,7 @@ def test_row_written_meanwhile_moves_no_page(listed) -> None:
     caller, jobs = listed
     first = caller.get(f"{JOBS}?limit=3").json()
     make_waiting(jobs[0].pool, jobs[0].tenant)
-    assert [found["id"] for found in caller.get(first["next"]).json()["results"]] == [job.pk for job in jobs[3:0:-1]]
+    assert [row["id"] for row in caller.get(first["next"]).json()["results"]] == [job.pk for job in jobs[3:0:-1]]
 
 
 @pytest.mark.django_db
@@ -85,8 +85,8 @@ def test_pages_by_values_that_repeat_hold_every_row_once(values: list[int], limi
     """Against sorting the whole."""
     tenant = make_tenant()
     pool = make_pool(f"p{tenant.pk}")
-    made = [make_waiting(pool, tenant, arrival=float(value)) for value in values]
-    expected = [job.pk for job in sorted(made, key=lambda job: (job.submitted_at, job.pk), reverse=falling)]
+    jobs = [make_waiting(pool, tenant, arrival=float(value)) for value in values]
+    expected = [job.pk for job in sorted(jobs, key=lambda job: (job.submitted_at, job.pk), reverse=falling)]
     ordering = "-submitted_at" if falling else "submitted_at"
     with scope(tenant):
         rows = TrainingJob.objects.all()
@@ -111,7 +111,7 @@ def test_filters_choose(listed) -> None:
         TrainingJob.objects.filter(pk=jobs[2].pk).update(state="rejected", lane="instant", name="odd = one")
 
     def ids(query: str) -> list[int]:
-        return [found["id"] for found in caller.get(f"{JOBS}?{query}").json()["results"]]
+        return [row["id"] for row in caller.get(f"{JOBS}?{query}").json()["results"]]
 
     assert ids("state=rejected") == [jobs[2].pk]
     assert len(ids("state=rejected&state=queued")) == 7
@@ -205,10 +205,10 @@ def test_calls_are_counted_for_each_token_and_too_many_are_429(settings) -> None
     tenant = make_tenant("lumen")
     caller, other = program_of(OWNER, tenant), program_of(OWNER, tenant)
     replies = [caller.get("me/") for _ in range(5)]
-    left = [(reply.status_code, reply["RateLimit-Remaining"]) for reply in replies]
+    limits = [(reply.status_code, reply["RateLimit-Remaining"]) for reply in replies]
     # A minute may end between two calls; then the count begins anew.
-    if (200, "2") not in left[1:]:
-        assert left == [(200, "2"), (200, "1"), (200, "0"), (429, "0"), (429, "0")]
+    if (200, "2") not in limits[1:]:
+        assert limits == [(200, "2"), (200, "1"), (200, "0"), (429, "0"), (429, "0")]
         problem(replies[-1], 429, "too_many_calls")
         assert 1 <= int(replies[-1]["Retry-After"]) <= WINDOW_SECONDS
     assert other.get("me/").status_code == 200
@@ -236,10 +236,10 @@ def test_many_tokens_of_one_person_share_the_persons_limit(settings) -> None:
 def test_count_begins_anew_each_minute() -> None:
     at = 60.0 * 1000 + 50
     calls = [allowance({"x": 2, "y": 100}, at=at + late) for late in (0, 1, 2, 10)]
-    assert [(found.limit, found.remaining) for found in calls if found] == [(2, 1), (2, 0), (2, -1), (2, 1)]
-    found = allowance({"x": 2}, at=at)
-    assert found is not None
-    assert found.reset_seconds == 10
+    assert [(each.limit, each.remaining) for each in calls if each] == [(2, 1), (2, 0), (2, -1), (2, 1)]
+    calls_left = allowance({"x": 2}, at=at)
+    assert calls_left is not None
+    assert calls_left.reset_seconds == 10
 
 
 @pytest.mark.django_db
@@ -281,9 +281,9 @@ def test_times_come_back_as_they_were(moment: Any) -> None:
     except OverflowError:
         return
     assert text.endswith("Z")
-    found = moment_of(text)
-    assert found is not None
-    assert abs(found - moment) < timedelta(microseconds=1)
+    answer = moment_of(text)
+    assert answer is not None
+    assert abs(answer - moment) < timedelta(microseconds=1)
 
 
 def test_time_now_is_in_utc() -> None:

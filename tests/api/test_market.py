@@ -64,11 +64,11 @@ def test_tenant_sees_its_own_awards_and_bookings_and_nobody_elses(two) -> None:
 
 def test_awards_of_everybody_bear_no_name_no_number_and_no_price(two) -> None:
     _, lumen, _, _ = two
-    found = results(program_of(VIEWER, lumen), f"{POOL}awards/?ordering=start")
-    assert sorted(award["workers"] for award in found) == [4, 4]
-    assert sorted(row["workers"] for award in found for row in award["allocation"]) == [1, 2]
+    awards = results(program_of(VIEWER, lumen), f"{POOL}awards/?ordering=start")
+    assert sorted(award["workers"] for award in awards) == [4, 4]
+    assert sorted(row["workers"] for award in awards for row in award["allocation"]) == [1, 2]
     hidden = {"id", "job", "job_name", "price", "payees", "attempt", "tenant", "interval"}
-    assert all(hidden.isdisjoint(award) for award in found)
+    assert all(hidden.isdisjoint(award) for award in awards)
     assert results(program_of(VIEWER, lumen), f"{POOL}awards/?from_slot=3") == []
 
 
@@ -104,8 +104,8 @@ def test_calendar_says_what_neither_lane_holds(two) -> None:
     pool, lumen, _, _ = two
     LaneClock.objects.create(pool=pool, lane=Lane.BATCH, frontier=2)
     CalendarCell.objects.filter(slot=1).update(instant=1.0)
-    found = results(program_of(BILLING, lumen), f"{POOL}calendar/?to_slot=4&limit=200")
-    workers = {line["slot"]: line for line in found if line["resource"] == "worker"}
+    lines = results(program_of(BILLING, lumen), f"{POOL}calendar/?to_slot=4&limit=200")
+    workers = {line["slot"]: line for line in lines if line["resource"] == "worker"}
     assert [(workers[slot]["batch"], workers[slot]["free"]) for slot in range(4)] == [
         (3.0, 5.0),
         (3.0, 4.0),

@@ -26,8 +26,8 @@ ENTRIES, LINES = "ledger/entries/", "statements/period/lines/"
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), standing() as found:
-        yield found
+    with django_db_blocker.unblock(), standing() as standing_world:
+        yield standing_world
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def place(tenant: Tenant, rest: str) -> str:
 
 def every(caller: Program, address: str) -> list[dict[str, Any]]:
     """All rows, page by page."""
-    found, pages = [], 0
+    rows, pages = [], 0
     following: str | None = address
     while following:
         answer = caller.get(following).json()
-        found += answer["results"]
+        rows += answer["results"]
         following, pages = answer["next"], pages + 1
         assert pages < 200
-    return found
+    return rows
 
 
 def rows_of_csv(caller: Program, address: str) -> list[dict[str, str]]:
@@ -160,10 +160,10 @@ def test_budget_is_set_changed_and_lifted_by_name() -> None:
     tenant = make_tenant("orchard")
     caller, ada = program_of(OWNER, tenant), make_member(tenant, OWNER).user
     budgets = place(tenant, "budgets/")
-    made = caller.post(budgets, {"member": ada.email, "period": "month", "hard_limit": "500"}).json()
-    assert (made["member"], made["soft_limit"], made["hard_limit"]) == (ada.email, None, "500.000000")
+    budget = caller.post(budgets, {"member": ada.email, "period": "month", "hard_limit": "500"}).json()
+    assert (budget["member"], budget["soft_limit"], budget["hard_limit"]) == (ada.email, None, "500.000000")
     changed = caller.post(budgets, {"member": ada.email, "period": "month", "soft_limit": "0.000001"}).json()
-    assert (changed["id"], changed["hard_limit"]) == (made["id"], None)
+    assert (changed["id"], changed["hard_limit"]) == (budget["id"], None)
     caller.post(budgets, {"period": "day", "hard_limit": "5"})
     assert [row["member"] for row in caller.get(budgets).json()["results"]] == [ada.email, None]
     assert caller.post(f"{budgets}remove/", {"member": ada.email, "period": "month"}).json() == {"removed": True}

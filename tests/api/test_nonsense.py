@@ -78,23 +78,23 @@ def answer(row: Row, caller: Program, names: Names, body: bytes, kind: str, **he
     return reply
 
 
-def told(reply: Any) -> tuple[int, str]:
+def outcome(reply: Any) -> tuple[int, str]:
     is_problem = reply["Content-Type"] == "application/problem+json"
     return reply.status_code, reply.json()["code"] if is_problem else ""
 
 
 @pytest.mark.wide
 def test_body_that_is_none_is_refused_by_every_operation(world: World) -> None:
-    expected, found = {}, {}
+    expected, outcomes = {}, {}
     for row, caller, names in each(world):
         for flaw, (body, kind, status, code) in NO_BODIES.items():
             expected[row.operation, flaw] = (status, code)
-            found[row.operation, flaw] = told(answer(row, caller, names, body, kind))
+            outcomes[row.operation, flaw] = outcome(answer(row, caller, names, body, kind))
         expected[row.operation, "compressed"] = (415, "unsupported_media_type")
         compressed = answer(row, caller, names, gzip.compress(b"{}"), JSON, **{"Content-Encoding": "gzip"})
-        found[row.operation, "compressed"] = told(compressed)
-    assert len(found) > 400
-    assert {place: got for place, got in found.items() if got != expected[place]} == {}
+        outcomes[row.operation, "compressed"] = outcome(compressed)
+    assert len(outcomes) > 400
+    assert {place: got for place, got in outcomes.items() if got != expected[place]} == {}
 
 
 @pytest.mark.wide
@@ -106,18 +106,18 @@ def test_field_of_a_wrong_type_is_refused_by_every_operation(world: World) -> No
         for field in right:
             for value in ([[{"a": []}]], {"a": {"b": [1]}}, 1.5, None, "\x7f" * 70_000):
                 reply = answer(row, caller, names, json.dumps(right | {field: value}).encode(), JSON)
-                status, code = told(reply)
+                status, code = outcome(reply)
                 if status >= 500 or (isinstance(value, list) and status < 400) or (status >= 400 and not code):
                     wrong[row.operation, field, repr(value)[:40]] = (status, code)
     assert wrong == {}
 
 
 def test_field_that_nobody_knows_is_refused_by_every_operation_that_takes_a_body(world: World) -> None:
-    found = {}
+    outcomes = {}
     for row, caller, names in each(world):
         right = dict(row.body(names))
         if not right:
             continue
         body = json.dumps(right | {"no_such_field": 1}).encode()
-        found[row.operation] = told(answer(row, caller, names, body, JSON))
-    assert {name: got for name, got in found.items() if got != (400, "invalid_request")} == {}
+        outcomes[row.operation] = outcome(answer(row, caller, names, body, JSON))
+    assert {name: got for name, got in outcomes.items() if got != (400, "invalid_request")} == {}

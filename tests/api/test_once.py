@@ -102,9 +102,9 @@ def test_two_people_and_two_tokens_of_one_person() -> None:
     member = make_member(tenant, SUBMITTER)
     first, second = program(member.user, tenant), program(member.user, tenant)
     other = program_of(SUBMITTER, tenant)
-    made = first.post(JOBS, body(), key="k1").json()["id"]
-    assert second.post(JOBS, body(), key="k1").json()["id"] == made
-    assert other.post(JOBS, body(), key="k1").json()["id"] != made
+    number = first.post(JOBS, body(), key="k1").json()["id"]
+    assert second.post(JOBS, body(), key="k1").json()["id"] == number
+    assert other.post(JOBS, body(), key="k1").json()["id"] != number
     assert counted()[0] == 2
 
 
@@ -129,12 +129,12 @@ def test_replay_is_only_for_who_may_still_ask() -> None:
 def test_job_keeps_the_key_after_its_answer_was_forgotten() -> None:
     _, tenant = market()
     caller = program_of(SUBMITTER, tenant)
-    made = caller.post(JOBS, body(), key="k1").json()["id"]
+    number = caller.post(JOBS, body(), key="k1").json()["id"]
     with as_superuser():
         KeptAnswer.objects.update(created_at=timezone.now() - timedelta(days=8))
     kept_answers_expire()
     assert KeptAnswer.objects.count() == 0
-    assert caller.post(JOBS, body(), key="k1").json()["id"] == made
+    assert caller.post(JOBS, body(), key="k1").json()["id"] == number
     assert counted() == (1, 1)
 
 
@@ -187,9 +187,9 @@ def race(caller: Program, path: str, sent: dict[str, Any], callers: int = 8) -> 
 def test_same_key_from_many_at_once_is_one_job_and_one_hold() -> None:
     _, tenant = market()
     caller = program_of(SUBMITTER, tenant)
-    found = race(caller, JOBS, body())
-    assert set(found) <= {"201", "409 idempotency_in_progress"}
-    assert found["201"] >= 1
+    counts = race(caller, JOBS, body())
+    assert set(counts) <= {"201", "409 idempotency_in_progress"}
+    assert counts["201"] >= 1
     assert counted() == (1, 1)
     assert KeptAnswer.objects.count() == 1
     assert caller.post(JOBS, body(), key="k1")["Idempotent-Replay"] == "true"

@@ -64,7 +64,7 @@ def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> N
     for name, shown in operations().items():
         assert f'id="{name}"' in html
         assert f'href="{DOCS}{shown.tag}/{name}/"' in html
-    assert sorted(operations()) == sorted(found.name for found in all_operations())
+    assert sorted(operations()) == sorted(operation.name for operation in all_operations())
 
 
 def test_a_copied_line_works_with_the_readers_own_names_and_a_token_of_theirs(db: None) -> None:
@@ -254,15 +254,15 @@ def test_command_is_one_that_the_client_knows(name: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "leads_to"),
+    ("name", "query", "leads_to"),
     [
         ("me_read", {}, "/api/v1/me/"),
         ("jobs_list", {"tenant_slug": "lumen", "state": "running", "lane": ""}, "tenants/lumen/jobs/?state=running"),
         ("jobs_read", {"tenant_slug": "lumen", "job_id": "7"}, "tenants/lumen/jobs/7/"),
     ],
 )
-def test_trying_leads_to_the_operation(reader: Client, name: str, asked: dict[str, str], leads_to: str) -> None:
-    answer = reader.get(f"{DOCS}try/{name}/", asked)
+def test_trying_leads_to_the_operation(reader: Client, name: str, query: dict[str, str], leads_to: str) -> None:
+    answer = reader.get(f"{DOCS}try/{name}/", query)
     assert answer.status_code == 302
     assert answer["Location"].endswith(leads_to)
 
@@ -328,10 +328,12 @@ def properties_of(schema: Any, opened: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def test_no_field_of_the_schema_is_left_out() -> None:
-    told = {each["operationId"]: each for path in document()["paths"].values() for each in path.values()}
+    operations_by_name = {each["operationId"]: each for path in document()["paths"].values() for each in path.values()}
     for name, shown in operations().items():
-        answers = next(each for code, each in told[name]["responses"].items() if code < "3").get("content", {})
+        answers = next(each for code, each in operations_by_name[name]["responses"].items() if code < "3").get(
+            "content", {}
+        )
         for answer in shown.answers:
-            found = sorted(row.path.rpartition(".")[2] for row in answer.fields if row.path)
+            names = sorted(row.path.rpartition(".")[2] for row in answer.fields if row.path)
             expected = properties_of(answers[answer.media]["schema"]) if answer.fields else []
-            assert found == sorted(expected), name
+            assert names == sorted(expected), name

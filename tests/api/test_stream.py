@@ -41,7 +41,7 @@ def tenant(transactional_db: None) -> Tenant:
 def tell(tenant: Tenant | None, *kinds: str) -> list[int]:
     events = [event(kind, pool_id=None, tenant_id=tenant.pk if tenant else None, at=NOW) for kind in kinds]
     events_append(events)
-    return [found.pk for found in events]
+    return [row.pk for row in events]
 
 
 Told = Callable[[str], Awaitable[str]]
@@ -93,13 +93,13 @@ def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, m
     async def do(until: Told) -> tuple[str, list[int]]:
         while not any(place.groups for place in hub.hub()._places.values()):
             await asyncio.sleep(0.01)
-        told = await database_sync_to_async(tell)(tenant, "job_started")
+        events = await database_sync_to_async(tell)(tenant, "job_started")
         await database_sync_to_async(tell)(other, "job_started")
-        told += await database_sync_to_async(tell)(tenant, "job_finished")
-        return await until("event: job_finished"), told
+        events += await database_sync_to_async(tell)(tenant, "job_finished")
+        return await until("event: job_finished"), events
 
-    seen, told = listening(caller, do)
-    assert ids(seen) == told  # neither what was before, nor another tenant's
+    seen, events = listening(caller, do)
+    assert ids(seen) == events  # neither what was before, nor another tenant's
     data = next(line for line in seen.splitlines() if line.startswith("data: "))
     assert json.loads(data.removeprefix("data: "))["kind"] == "job_started"
     assert not +hub.open_streams
@@ -107,12 +107,12 @@ def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, m
 
 def test_client_that_comes_back_gets_what_it_missed(tenant: Tenant) -> None:
     caller = program_of(OWNER, tenant)
-    told = tell(tenant, "job_submitted", "job_awarded", "job_started")
+    events = tell(tenant, "job_submitted", "job_awarded", "job_started")
 
     async def do(until: Told) -> str:
         return await until("event: job_started")
 
-    assert ids(listening(caller, do, Last_Event_ID=str(told[0]))) == told[1:]
+    assert ids(listening(caller, do, Last_Event_ID=str(events[0]))) == events[1:]
 
 
 def test_client_whose_stream_breaks_before_its_first_event_misses_none(tenant: Tenant) -> None:
@@ -143,7 +143,7 @@ def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "scopes", "told"),
+    ("role", "scopes", "kinds"),
     [
         (VIEWER, ALL_SCOPES, []),
         (SUBMITTER, ALL_SCOPES, []),
@@ -153,7 +153,7 @@ def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
     ],
 )
 def test_whoever_may_not_see_the_money_reads_of_no_budget_and_no_withdrawal(
-    tenant: Tenant, role: str, scopes: Sequence[str], told: list[str]
+    tenant: Tenant, role: str, scopes: Sequence[str], kinds: list[str]
 ) -> None:
     owner, operator = program_of(OWNER, tenant), program_of(OPERATOR, tenant)
     caller = program_of(role, tenant, scopes)
@@ -161,8 +161,8 @@ def test_whoever_may_not_see_the_money_reads_of_no_budget_and_no_withdrawal(
     for action, amount in (("grant", "1000"), ("withdraw", "100")):
         body = {"amount": amount, "key": "k1", "reason": "Earnings of February."}
         assert operator.post(f"tenants/lumen/credits/{action}/", body).status_code < 300
-    assert (caller.get("tenants/lumen/budgets/").status_code == 200) == bool(told)
-    assert [event["kind"] for event in caller.get("tenants/lumen/events/").json()["results"]] == told
+    assert (caller.get("tenants/lumen/budgets/").status_code == 200) == bool(kinds)
+    assert [event["kind"] for event in caller.get("tenants/lumen/events/").json()["results"]] == kinds
 
 
 def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) -> None:
@@ -250,23 +250,23 @@ def test_one_person_opens_only_so_many(tenant: Tenant, monkeypatch) -> None:
 def test_head_of_the_stream_ends_at_once_and_opens_none(tenant: Tenant) -> None:
     program = program_of(OWNER, tenant)
 
-    async def asked() -> tuple[int, str, bool]:
+    async def head() -> tuple[int, str, bool]:
         headers = {"Authorization": f"Bearer {program.secret}"}
         answer = await AsyncClient().head("/api/v1/tenants/lumen/events/stream/", headers=headers)
         return answer.status_code, answer["Content-Type"], answer.streaming
 
-    assert async_to_sync(asked)() == (200, "text/event-stream", False)
+    assert async_to_sync(head)() == (200, "text/event-stream", False)
     assert not any(hub.open_streams.values())
 
 
 def test_feed_goes_on_where_the_last_page_ended(tenant: Tenant) -> None:
     caller = program_of(OWNER, tenant)
-    told = tell(tenant, "job_submitted", "job_started", "job_finished")
+    events = tell(tenant, "job_submitted", "job_started", "job_finished")
     public = tell(None, "slot_settled")
     feed = "tenants/lumen/events/"
     first = caller.get(f"{feed}?limit=2").json()["results"]
     rest = caller.get(f"{feed}?after={first[-1]['id']}").json()
-    assert [found["id"] for found in (*first, *rest["results"])] == told + public
+    assert [row["id"] for row in (*first, *rest["results"])] == events + public
     assert rest["results"][-1]["public"]
     assert caller.get(f"{feed}?after={public[0]}").json()["results"] == []
     assert len(caller.get(f"{feed}?format=csv").getvalue().splitlines()) == 5

@@ -52,7 +52,9 @@ def status(row: Row, caller: Program, names: Names) -> tuple[int, str]:
 
 
 def scopes_of(row: Row) -> list[str]:
-    return next(list(found.handler.operation.scopes) for found in operations() if found.name == row.operation)
+    return next(
+        list(operation.handler.operation.scopes) for operation in operations() if operation.name == row.operation
+    )
 
 
 # What the staff's tokens need, as the description says, where the row's question is somebody else's.
@@ -60,16 +62,20 @@ BESIDES = {"what_ifs_read": ["audit:read"], "what_ifs_cancel": ["audit:read", "a
 
 
 def test_every_operation_has_its_row_in_the_table() -> None:
-    assert {(found.name, found.method) for found in operations()} == {(row.operation, row.method) for row in rows()}
-    assert len({found.name for found in operations()}) == len(operations())
+    assert {(operation.name, operation.method) for operation in operations()} == {
+        (row.operation, row.method) for row in rows()
+    }
+    assert len({operation.name for operation in operations()}) == len(operations())
 
 
 def test_every_view_says_whose_its_address_is() -> None:
     kinds = (TenantView, CoalitionView, StaffView, PersonView, OpenView)
-    assert all(issubclass(found.view, kinds) for found in operations())
-    in_tenant = {found.name for found in operations() if found.route.startswith("api/v1/tenants/<slug:tenant_slug>/")}
-    assert in_tenant == {found.name for found in operations() if issubclass(found.view, TenantView)}
-    assert all(found.route.endswith("/") for found in operations())
+    assert all(issubclass(operation.view, kinds) for operation in operations())
+    in_tenant = {
+        operation.name for operation in operations() if operation.route.startswith("api/v1/tenants/<slug:tenant_slug>/")
+    }
+    assert in_tenant == {operation.name for operation in operations() if issubclass(operation.view, TenantView)}
+    assert all(operation.route.endswith("/") for operation in operations())
 
 
 # Each answers at once and stores nothing, or stores a question that its own person alone reads and calls off.
@@ -77,8 +83,8 @@ HARMLESS = {"charges_verify", "intervals_verify", "what_ifs_create", "what_ifs_c
 
 
 def test_scope_of_reading_reaches_nothing_that_changes() -> None:
-    changing = [found for found in operations() if found.method != "get"]
-    permissions = {found.name: found.handler.operation.permission for found in changing}
+    changing = [operation for operation in operations() if operation.method != "get"]
+    permissions = {operation.name: operation.handler.operation.permission for operation in changing}
     scopes = {name: scope_of(permission) for name, permission in permissions.items() if permission}
     assert scopes.keys() == permissions.keys()
     assert {name for name, scope in scopes.items() if scope.endswith(":read")} == HARMLESS
@@ -86,16 +92,16 @@ def test_scope_of_reading_reaches_nothing_that_changes() -> None:
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)
 def test_role_gets_what_the_table_says(row: Row, scene: Scene) -> None:
-    found, expected = {}, {}
+    statuses, expected = {}, {}
     worlds = [(world, row.names(world)) for world in (scene.own, scene.other)]
     for name, caller in scene.callers.items():
         for world, names in worlds:
             place = name, world.tenant.slug
             got, kind = status(row, caller, names)
             expected[place] = row.expected(name, own=world is scene.own)
-            found[place] = got
+            statuses[place] = got
             assert (kind == "application/problem+json") == (got >= 400), place
-    assert found == expected
+    assert statuses == expected
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if scopes_of(row)], ids=lambda row: row.operation)

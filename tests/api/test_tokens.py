@@ -46,7 +46,7 @@ NEW = {"name": "nightly", "scopes": ["jobs:read", "jobs:write"]}
 
 
 def test_every_permission_has_exactly_one_scope() -> None:
-    listed = [permission for found in SCOPES.values() for permission in found]
+    listed = [permission for permissions in SCOPES.values() for permission in permissions]
     assert sorted(listed) == sorted(Permission)
 
 
@@ -60,7 +60,7 @@ def test_secret_is_shown_once_and_kept_as_a_hash() -> None:
     row = ApiToken.objects.get(pk=issued["id"])
     assert row.token_hash == token_hash(secret)
     assert Program(secret).get("me/").json()["token"]["id"] == row.pk
-    assert all("secret" not in found for found in caller.get(TOKENS).json()["results"])
+    assert all("secret" not in each for each in caller.get(TOKENS).json()["results"])
     with connection.cursor() as cursor:
         cursor.execute("SELECT string_agg(row_to_json(t)::text, '') FROM tenants_apitoken t")
         assert secret not in cursor.fetchone()[0]
@@ -211,7 +211,7 @@ def test_token_for_one_tenant_opens_no_other_of_its_person_nor_staff_addresses()
     assert caller.get("tenants/first/tokens/").status_code == 200
     problem(caller.get("tenants/second/tokens/"), 404, "not_found")
     problem(caller.get("tokens/"), 403, "not_allowed")
-    assert [found["slug"] for found in caller.get("me/").json()["tenants"]] == ["first"]
+    assert [row["slug"] for row in caller.get("me/").json()["tenants"]] == ["first"]
 
 
 def test_staff_token_has_no_right_of_its_persons_memberships() -> None:
@@ -257,8 +257,8 @@ def test_token_makes_no_token_that_may_more_or_lives_longer() -> None:
     assert caller.token is not None
     later = (caller.token.expires_at + timedelta(seconds=1)).isoformat()
     problem(caller.post(TOKENS, {"name": "x", "scopes": ["jobs:read"], "expires_at": later}), 403, "beyond_token")
-    made = caller.post(TOKENS, {"name": "x", "scopes": ["jobs:read"]}).json()
-    assert ApiToken.objects.get(pk=made["id"]).expires_at == caller.token.expires_at
+    token = caller.post(TOKENS, {"name": "x", "scopes": ["jobs:read"]}).json()
+    assert ApiToken.objects.get(pk=token["id"]).expires_at == caller.token.expires_at
 
 
 @pytest.mark.parametrize(
@@ -302,21 +302,21 @@ def test_owner_sees_and_revokes_everybodys_and_members_their_own() -> None:
     assert viewer.token is not None
     assert owner.token is not None
     assert len(owner.get(TOKENS).json()["results"]) == 2
-    assert [found["id"] for found in viewer.get(TOKENS).json()["results"]] == [viewer.token.pk]
+    assert [row["id"] for row in viewer.get(TOKENS).json()["results"]] == [viewer.token.pk]
     problem(viewer.post(f"{TOKENS}{owner.token.pk}/revoke/"), 404, "unknown_token")
     assert owner.post(f"{TOKENS}{viewer.token.pk}/revoke/").json()["revoked_at"].endswith("Z")
-    assert [found["id"] for found in owner.get(f"{TOKENS}?revoked=true").json()["results"]] == [viewer.token.pk]
+    assert [row["id"] for row in owner.get(f"{TOKENS}?revoked=true").json()["results"]] == [viewer.token.pk]
 
 
 def test_creation_and_revocation_are_in_the_history_without_the_secret() -> None:
     caller = program_of(OWNER, make_tenant("lumen"))
-    made = caller.post(TOKENS, NEW).json()
-    caller.post(f"{TOKENS}{made['id']}/revoke/")
-    caller.post(f"{TOKENS}{made['id']}/revoke/")
+    token = caller.post(TOKENS, NEW).json()
+    caller.post(f"{TOKENS}{token['id']}/revoke/")
+    caller.post(f"{TOKENS}{token['id']}/revoke/")
     entries = AuditEntry.objects.filter(action__startswith="token_").order_by("sequence")
-    found = [(entry.action, entry.subject.split()[1]) for entry in entries]
-    assert found[1:] == [("token_create", made["hint"]), ("token_revoke", made["hint"])]
-    assert made["secret"] not in str(list(entries.values()))
+    actions = [(entry.action, entry.subject.split()[1]) for entry in entries]
+    assert actions[1:] == [("token_create", token["hint"]), ("token_revoke", token["hint"])]
+    assert token["secret"] not in str(list(entries.values()))
 
 
 def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries) -> None:

@@ -54,16 +54,16 @@ def test_auditor_reads_every_name_and_a_submitter_no_gains() -> None:
     there = f"tenants/{first.tenant.slug}/what-ifs/"
     body = {"pool": pool.slug, "interval": interval.number, "job": first.pk, "field": "rent", "value": "never"}
     auditor, submitter = program_of(AUDITOR, first.tenant), program_of(SUBMITTER, first.tenant)
-    asked = [caller.post(there, body)["Location"] for caller in (auditor, submitter)]
+    places = [caller.post(there, body)["Location"] for caller in (auditor, submitter)]
     what_ifs_round(clock=timezone.now)
-    whole = auditor.get(asked[0]).json()["result"]
+    whole = auditor.get(places[0]).json()["result"]
     assert {row["job"] for row in whole["jobs"]} == {first.pk, second.pk}
     assert {row["tenant"] for row in whole["tenants"]} == {"owner", "renter", "other", "operator"}
-    seen = submitter.get(asked[1]).json()["result"]["tenants"]
+    seen = submitter.get(places[1]).json()["result"]["tenants"]
     [own] = [row for row in seen if row["tenant"] == first.tenant.slug]
     assert (own["before"], own["after"]) == (None, None)
     assert own["difference"] != "0.000000"
-    problem(submitter.get(asked[0]), 404, "unknown_what_if")
+    problem(submitter.get(places[0]), 404, "unknown_what_if")
 
 
 def test_token_that_reads_everything_calls_off_its_own_questions_alone() -> None:

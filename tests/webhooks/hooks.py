@@ -43,7 +43,7 @@ def owner(slug: str = "lumen") -> Access:
 def tell(tenant: Tenant, *kinds: str, **data: Any) -> list[int]:
     events = [event(kind, pool_id=None, tenant_id=tenant.pk, at=NOW, data=data) for kind in kinds]
     events_append(events)
-    return [found.pk for found in events]
+    return [row.pk for row in events]
 
 
 def make(by: Access, *kinds: str) -> Webhook:

@@ -75,7 +75,7 @@ def bundle(folder: Path, name: str) -> Path:
     return out
 
 
-def said(*words: str, **options: object) -> str:
+def output_of(*words: str, **options: object) -> str:
     out = io.StringIO()
     call_command(*words, stdout=out, **options)
     return out.getvalue()
@@ -105,13 +105,13 @@ def test_receivers_and_auditors_notice_nothing_of_a_new_key(settings: Settings, 
     assert "/login" not in client.get("/")["Location"]
     assert doctor() == [WARNING]
     told_and_signed(by, noted)
-    assert said("keys", carry=True).splitlines()[:4] == [
+    assert output_of("keys", carry=True).splitlines()[:4] == [
         "Webhooks: 2 carried over, 0 were there already, 0 cannot be read.",
         "Signing keys: 1 carried over, 0 were there already, 0 cannot be read.",
         "Program secrets: 1 carried over, 0 were there already, 0 cannot be read.",
         "Chat addresses: 1 carried over, 0 were there already, 0 cannot be read.",
     ]
-    assert said("keys", carry=True).startswith("Webhooks: 0 carried over, 2 were there already")
+    assert output_of("keys", carry=True).startswith("Webhooks: 0 carried over, 2 were there already")
     assert AuditEntry.objects.filter(action="secrets_carry").count() == 1
 
     settings.SECRET_KEY_FALLBACKS = []
@@ -121,7 +121,7 @@ def test_receivers_and_auditors_notice_nothing_of_a_new_key(settings: Settings, 
     after = bundle(tmp_path, "after.zip")
     assert check.check(before, key) == check.check(after, key) == []
 
-    said("keys", new_bundle_key=True, reason="The old one lay on a lost disk.")
+    output_of("keys", new_bundle_key=True, reason="The old one lay on a lost disk.")
     fresh = signing_keys()[0].public_key
     assert (check.check(before, key), check.check(bundle(tmp_path, "fresh.zip"), fresh)) == ([], [])
     assert check.check(tmp_path / "fresh.zip", key) != []
@@ -140,7 +140,7 @@ def test_lost_key_is_named_and_nothing_that_waits_is_lost(settings: Settings) ->
     assert go(receiver) == 0
     assert doctor() == [BROKEN]
     with pytest.raises(CommandError, match="Put the key under which they were stored"):
-        said("keys", carry=True)
+        output_of("keys", carry=True)
     settings.SECRET_KEY_FALLBACKS = [OLD]
     assert go(receiver, NOW + LEASE + timedelta(seconds=1)) == 1
     assert [row.state for row in rows(WebhookDelivery)] == ["delivered"]
@@ -159,9 +159,9 @@ def test_worker_carries_by_itself_and_the_first_key_is_told_of_once(settings: Se
 
 def test_exchanged_private_half_signs_nothing(tmp_path: Path) -> None:
     make_pool()
-    assert said("keys").strip() == "Bundles: none was signed yet; the first one makes a key."
+    assert output_of("keys").strip() == "Bundles: none was signed yet; the first one makes a key."
     bundle(tmp_path, "first.zip")
-    said("keys", new_bundle_key=True, reason="a test")
+    output_of("keys", new_bundle_key=True, reason="a test")
     retired, current = SigningKey.objects.order_by("made_at")
     current.secret = retired.secret
     current.save(update_fields=["secret"])

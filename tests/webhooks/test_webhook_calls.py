@@ -115,8 +115,8 @@ class TestCalling:
             assert not call(url, headers={}, body=b"").worked
 
     def test_nobody_there_is_a_failure(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
         outcome = call(f"http://127.0.0.1:{port}/", headers={}, body=b"")
         assert outcome.flaw.startswith("No connection")
 
@@ -128,17 +128,17 @@ class TestCalling:
 
 def test_name_that_points_inside_by_the_time_of_the_call_is_not_called() -> None:
     """DNS rebinding: public when the webhook was made, loopback now."""
-    asked: list[str] = []
+    hosts: list[str] = []
     answers = [["93.184.216.34"], ["127.0.0.1"]]
 
     def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
+        hosts.append(host)
         return answers.pop(0)
 
     assert not isinstance(target_of("https://hooks.example/", resolve=resolve), Refused)
     outcome = call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
     assert outcome == CallOutcome(None, PRIVATE)
-    assert asked == ["hooks.example"] * 2
+    assert hosts == ["hooks.example"] * 2
 
 
 def test_name_is_looked_up_once_for_a_call_and_that_address_is_connected_to(settings, monkeypatch) -> None:
@@ -149,14 +149,14 @@ def test_name_is_looked_up_once_for_a_call_and_that_address_is_connected_to(sett
         raise ConnectionRefusedError(111, "Connection refused")
 
     monkeypatch.setattr("scheduling.webhooks.calls.socket.create_connection", connect)
-    asked: list[str] = []
+    hosts: list[str] = []
 
     def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
+        hosts.append(host)
         return ["93.184.216.34"]
 
     call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
-    assert (asked, connected) == (["hooks.example"], [("93.184.216.34", 443)])
+    assert (hosts, connected) == (["hooks.example"], [("93.184.216.34", 443)])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -166,11 +166,11 @@ def test_task_tells_a_real_receiver_what_was_committed() -> None:
     with server(says(b"HTTP/1.1 204 No Content\r\n\r\n")) as (url, came):
         with scope(by.tenant):
             issued = done(webhook_create(url=url, kinds=["job_started"], by=by, at=NOW))
-        (told,) = tell(by.tenant, "job_started")
+        (number,) = tell(by.tenant, "job_started")
         webhooks_tick()
     head, _, body = came[0].partition(b"\r\n\r\n")
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
-    assert json.loads(body)["id"] == told
+    assert json.loads(body)["id"] == number
     assert is_ours(issued.secret, fields, body, at=timezone.now())
     (delivery,) = rows(WebhookDelivery)
     assert delivery.state == DeliveryState.DELIVERED
@@ -181,11 +181,11 @@ def test_second_process_makes_no_round_while_one_is_at_it() -> None:
     by = owner()
     make(by)
     tell(by.tenant, "job_started")
-    found: list[int] = []
+    counts: list[int] = []
 
     def elsewhere(receiver: Receiver) -> None:
         try:
-            found.append(go(receiver))
+            counts.append(go(receiver))
         finally:
             connection.close()
 
@@ -196,7 +196,7 @@ def test_second_process_makes_no_round_while_one_is_at_it() -> None:
             thread.start()
             thread.join(timeout=PATIENCE)
             cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-    assert found == [0, 1]
+    assert counts == [0, 1]
 
 
 @given(st.integers(1, 200), st.floats(0, 1, exclude_max=True))

@@ -11,7 +11,7 @@ from scheduling.models import DeliveryState, Webhook, WebhookDelivery
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, STAFF_ROLES, SUBMITTER, VIEWER
 from tenants.scoping import scope
-from tests.api.rows_webhooks import URL, told, webhook
+from tests.api.rows_webhooks import URL, deliveries, webhook
 from tests.api.table import World, make_world
 from tests.tenants.builders import client_of, make_staff
 
@@ -48,7 +48,7 @@ def all_of(tenant: Tenant) -> list[Webhook]:
 
 @pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, AUDITOR, OPERATOR])
 def test_others_than_owners_are_told_for_whom_it_is(world: World, role: str) -> None:
-    names = told(world)
+    names = deliveries(world)
     for path in ("", f"{names['webhook']}/"):
         assert browser(world, role).get(place(world, path)).status_code == 403
     for path in ("make/", f"{names['webhook']}/remove/", f"{names['webhook']}/secret/"):
@@ -62,11 +62,11 @@ def test_owner_makes_one_and_sees_its_secret_once(world: World) -> None:
     secret = re.search(r'value="(whsec_[A-Za-z0-9+/]{43}=)"', html)
     assert secret
     assert secret[1] not in owner.get(place(world)).content.decode()
-    (made,) = all_of(world.tenant)
-    assert (made.url, made.kinds) == (URL, ["job_finished"])
-    assert f"<h1>Webhook {made.pk} " in owner.get(place(world, f"{made.pk}/")).content.decode()  # as notices call it
-    assert f">{made.pk}</span>" in owner.get(place(world)).content.decode()
-    renewed = owner.post(place(world, f"{made.pk}/secret/")).content.decode()
+    (row,) = all_of(world.tenant)
+    assert (row.url, row.kinds) == (URL, ["job_finished"])
+    assert f"<h1>Webhook {row.pk} " in owner.get(place(world, f"{row.pk}/")).content.decode()  # as notices call it
+    assert f">{row.pk}</span>" in owner.get(place(world)).content.decode()
+    renewed = owner.post(place(world, f"{row.pk}/secret/")).content.decode()
     assert re.search(r'value="(whsec_[A-Za-z0-9+/]{43}=)"', renewed)
     assert secret[1] not in renewed
 
@@ -87,7 +87,7 @@ def test_one_too_many_is_refused_beside_the_address(world: World, monkeypatch: p
 
 
 def test_log_shows_each_try_and_replays(world: World) -> None:
-    names, owner = told(world), browser(world)
+    names, owner = deliveries(world), browser(world)
     path = place(world, f"{names['webhook']}/")
     html = owner.get(path).content.decode()
     assert html.count("Delivered</span>") == 2
@@ -127,7 +127,7 @@ def test_refused_change_keeps_what_was_typed(world: World) -> None:
 
 def test_refused_change_keeps_the_log_on_the_page(world: World) -> None:
     """It is what says which address does not answer."""
-    names, owner = told(world), browser(world)
+    names, owner = deliveries(world), browser(world)
     path = place(world, f"{names['webhook']}/")
     typed = {"url": "https://127.0.0.1/typed", "version": version(owner.get(path).content.decode())}
     html = owner.post(f"{path}change/", typed).content.decode()
@@ -153,7 +153,7 @@ def test_of_two_who_change_it_at_the_same_time_the_second_is_told(world: World) 
 
 def test_another_tenants_webhook_is_not_found(world: World) -> None:
     other = make_world("castor", world.pool)
-    theirs = told(other)
+    theirs = deliveries(other)
     owner = browser(world)
     assert owner.get(place(world, f"{theirs['webhook']}/")).status_code == 404
     owner.post(place(world, f"{theirs['webhook']}/remove/"))

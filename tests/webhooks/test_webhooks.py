@@ -138,13 +138,13 @@ class TestTelling:
     def test_crash_after_the_call_leaves_its_line_and_tells_the_event_again(self) -> None:
         by = owner()
         make(by)
-        (told,) = tell(by.tenant, "job_started")
+        (number,) = tell(by.tenant, "job_started")
         deliveries_collect(at=NOW)
         (letter,) = tries_begin(at=NOW)
         assert tries_begin(at=after(1)) == []  # the process that had it is gone; nobody else may know
         receiver = Receiver()
         assert go(receiver, NOW + LEASE) == 1
-        assert receiver.events == [told]
+        assert receiver.events == [number]
         assert [(row.number, row.ended_at is None) for row in rows(WebhookTry)] == [(1, True), (2, False)]
         assert receiver.letters[0].headers[ID_HEADER] == letter.headers[ID_HEADER]
 
@@ -199,9 +199,9 @@ class TestTelling:
         (event_id,) = tell(by.tenant, "job_started")
         at = NOW
         deliveries_collect(at=at)
-        for left in reversed(range(MOST_FAILURES)):
+        for tries in reversed(range(MOST_FAILURES)):
             (letter,) = tries_begin(at=at)
-            if not left:
+            if not tries:
                 with scope(by.tenant):
                     done(webhook_change(webhook_id=webhook.pk, url=f"{URL}/new", by=by, at=at))
             assert try_end(letter=letter, outcome=BROKE, at=at, draw=0.0)
@@ -219,8 +219,8 @@ class TestTelling:
         go(Receiver(BROKE), NOW + FAILING_TOO_LONG)
         row = again(webhook)
         assert (row.active, row.switched_off_at) == (False, NOW + FAILING_TOO_LONG)
-        (told,) = Event.objects.filter(kind="webhook_switched_off")
-        assert (told.tenant_id, told.subject) == (by.tenant.pk, f"webhook:{webhook.pk}")
+        (switch_off,) = Event.objects.filter(kind="webhook_switched_off")
+        assert (switch_off.tenant_id, switch_off.subject) == (by.tenant.pk, f"webhook:{webhook.pk}")
         assert AuditEntry.objects.filter(action="webhook_switch_off", tenant=by.tenant).count() == 1
         tell(by.tenant, "job_finished")
         late = NOW + FAILING_TOO_LONG + timedelta(days=1)
