@@ -159,8 +159,8 @@ def test_hand_made_and_last_owners_are_never_touched(roles, standing, claimed: s
     assert not touched & {each.tenant_id for each in now if not each.claim or each.is_last_owner}
     # Whoever is not protected has exactly what the claims say.
     after = {step.tenant_id: step.role for step in steps if step.verb is not Verb.LEAVE}
-    kept = {each.tenant_id: each.role for each in now if not each.claim or each.is_last_owner}
-    assert after == {i: roles[i] for i in claimed} | kept
+    exempt = {each.tenant_id: each.role for each in now if not each.claim or each.is_last_owner}
+    assert after == {i: roles[i] for i in claimed} | exempt
 
 
 # --- what is done to memberships
@@ -238,8 +238,8 @@ def test_last_owner_stays_and_the_history_says_so_once() -> None:
     for groups in ("none", "none", "b"):
         assert apply(person, groups=groups) == [Verb.LAST_OWNER]
     assert members(lumen)[EMAIL] == (OWNER, "groups = a")
-    (kept,) = entries("member_claims_keep")
-    assert "no owner" in kept.reason
+    (entry,) = entries("member_claims_keep")
+    assert "no owner" in entry.reason
     make_member(lumen, OWNER)
     assert apply(person, groups="b") == [Verb.CHANGE]
     assert members(lumen)[EMAIL][0] == VIEWER

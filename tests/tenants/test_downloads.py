@@ -20,11 +20,11 @@ class Made:
     size, version = 6, "one"
 
     def __init__(self) -> None:
-        self.made, self.closed = 0, False
+        self.count, self.closed = 0, False
 
     def pieces(self, start: int = 0, end: int = 6) -> Iterator[bytes]:
         for piece in (b"abc", b"def"):
-            self.made += 1
+            self.count += 1
             yield piece
 
     def close(self) -> None:
@@ -32,9 +32,9 @@ class Made:
 
 
 SENT: dict[str, Callable[[HttpRequest, Made], Any]] = {
-    "file": lambda request, made: file_download(request, "a.txt", "text/plain", made.pieces()),
-    "csv": lambda request, made: csv_download(request, "a", made.pieces()),
-    "part": lambda request, made: part_download(request, "a", made),
+    "file": lambda request, source: file_download(request, "a.txt", "text/plain", source.pieces()),
+    "csv": lambda request, source: csv_download(request, "a", source.pieces()),
+    "part": lambda request, source: part_download(request, "a", source),
 }
 
 
@@ -48,12 +48,12 @@ async def _read(answer: Any) -> bytes:
 def test_whoever_asks_for_the_headers_of_a_file_alone_has_nothing_of_it_made(factory: Any, what: str) -> None:
     headers, bodies, counts = [], [], []
     for ask in (factory.get, factory.head):
-        made = Made()
-        answer = SENT[what](ask("/file"), made)
+        source = Made()
+        answer = SENT[what](ask("/file"), source)
         whole = _read(answer) if answer.is_async else None
         bodies.append(asyncio.run(asyncio.wait_for(whole, PATIENCE)) if whole else b"".join(answer))
         answer.close()
         headers.append(dict(answer.headers))
-        counts.append(made.made)
+        counts.append(source.count)
     assert headers[0] == headers[1]
     assert (bodies, counts) == ([b"abcdef", b""], [2, 0])

@@ -32,8 +32,8 @@ def by_the_history() -> dict[str, str]:
 
 
 def by_the_intervals() -> dict[str, str]:
-    found = intervals_verify(pool_ids=[]).findings
-    return {finding.where.removeprefix("the rules of the database, "): finding.what for finding in found}
+    findings = intervals_verify(pool_ids=[]).findings
+    return {finding.where.removeprefix("the rules of the database, "): finding.what for finding in findings}
 
 
 WATCHED: dict[str, tuple[Guards, Callable[[], dict[str, str]]]] = {
@@ -67,15 +67,15 @@ def test_every_trigger_and_function_of_the_product_is_listed() -> None:
 def test_whatever_only_grows_is_kept_from_the_serving_role_too() -> None:
     """One list says which tables only grow; the list of rights agrees with it."""
     refusing = ("scheduling_append_only()", "tenants_audit_refuse()", "ledger_refuse_change()")
-    kept = {
+    tables = {
         table
         for guards, _ in WATCHED.values()
         for (table, _), text in guards.by_place.items()
         if " BEFORE DELETE OR UPDATE " in text and text.endswith(refusing)
     }
-    assert len(kept) > 12
+    assert len(tables) > 12
     by_owner_alone = {"scheduling_intervalarchive": ("SELECT",)}  # which is written where bytes leave the database
-    assert {table: TABLES[table] for table in kept} == dict.fromkeys(kept, ("SELECT", "INSERT")) | by_owner_alone
+    assert {table: TABLES[table] for table in tables} == dict.fromkeys(tables, ("SELECT", "INSERT")) | by_owner_alone
 
 
 def idle(text: str) -> str:
@@ -94,10 +94,10 @@ def test_a_trigger_that_was_dropped_switched_off_or_replaced_is_named(command: s
         f"ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}": "is switched off",
         f"DROP TRIGGER {name} ON {table}; {idle(guards.by_place[table, name])}": "was replaced",
     }
-    for change, told in changes.items():
+    for change, sentence in changes.items():
         with put_back():
             overrule(change)
-            assert told in look()[name], change
+            assert sentence in look()[name], change
     assert look() == {}
 
 
@@ -147,19 +147,19 @@ MORE = {
 )
 @pytest.mark.parametrize("change", MORE)
 def test_what_was_added_beside_ours_is_named(change: str, command: str, table: str) -> None:
-    name, told = (word.format(table=table) for word in MORE[change])
+    name, sentence = (word.format(table=table) for word in MORE[change])
     overrule(change.format(table=table))
     if "SECURITY" in change:
         overrule(f"CREATE POLICY all_of_it ON {table} USING (true)")
-    assert told in WATCHED[command][1]()[name]
+    assert sentence in WATCHED[command][1]()[name]
 
 
 def test_foreign_keys_that_were_switched_off_are_named() -> None:
     keys = run("SELECT conname FROM pg_constraint WHERE contype = 'f' AND conrelid = 'scheduling_award'::regclass")
     overrule("ALTER TABLE scheduling_award DISABLE TRIGGER ALL")
-    found = by_the_intervals()
+    findings = by_the_intervals()
     assert len(keys) > 3
-    assert all("foreign key" in found[key] for (key,) in keys)
+    assert all("foreign key" in findings[key] for (key,) in keys)
 
 
 @pytest.mark.parametrize("name", LEDGER.constraints)

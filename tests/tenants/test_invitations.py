@@ -214,9 +214,7 @@ def test_stranger_signs_up_by_invitation_proves_the_address_and_joins(owner) -> 
     )
 
     (confirm,) = {
-        found
-        for message in mail.outbox
-        for found in re.findall(r"http://testserver(/\S+confirm-email\S+)", message.body)
+        path for message in mail.outbox for path in re.findall(r"http://testserver(/\S+confirm-email\S+)", message.body)
     }
     browser.post(confirm)
     browser.post("/accounts/login/", {"login": GUEST, "password": PASSWORD})

@@ -160,9 +160,9 @@ def test_only_owners_and_operators_answer_and_an_operator_says_why(owner) -> Non
     )
     assert refusal(accept(owner, request, role=OPERATOR)) == "unknown_role"
     operator = access_of(make_staff(OPERATOR).user, owner.tenant)
-    asked = {"request": request, "role": VIEWER, "by": operator, "at": NOW}
-    assert refusal(services.join_request_accept(**asked)) == "reason_missing"
-    done(services.join_request_accept(**asked, reason="the owner is ill"))
+    fields = {"request": request, "role": VIEWER, "by": operator, "at": NOW}
+    assert refusal(services.join_request_accept(**fields)) == "reason_missing"
+    done(services.join_request_accept(**fields, reason="the owner is ill"))
 
 
 def test_whoever_joins_another_way_no_longer_asks(owner) -> None:
@@ -199,8 +199,8 @@ def test_history_of_the_tenant_has_every_step(owner) -> None:
     done(decline(owner, request))
     done(withdraw(done(ask(second, at=NOW + WEEK)), second))
     entries = AuditEntry.objects.filter(tenant=owner.tenant, action__contains="join").order_by("sequence")
-    told = [(entry.action, entry.actor, entry.reason) for entry in entries]
-    assert told == [
+    steps = [(entry.action, entry.actor, entry.reason) for entry in entries]
+    assert steps == [
         ("join_request_create", first, "The speech models."),
         ("join_request_accept", owner.user, ""),
         ("join_request_create", second, "I work with Ada."),

@@ -88,8 +88,8 @@ def told_to_wait(response) -> str:
 
 def test_account_is_closed_for_a_while_after_failures_from_many_addresses(clock) -> None:
     make_person(EMAIL)
-    told = guess(8)
-    assert [REFUSED in page for page in told] == [True] * 5 + [False] * 3
+    pages = guess(8)
+    assert [REFUSED in page for page in pages] == [True] * 5 + [False] * 3
     client = Client()
     assert told_to_wait(log_in(client, REMOTE_ADDR="10.9.9.9")) == "30 seconds"
     assert not logged_in(client)
@@ -182,8 +182,8 @@ def test_known_device_that_guesses_is_slowed_alone(clock) -> None:
     for device in devices:
         log_in(device, REMOTE_ADDR="10.200.0.1")
         device.post("/accounts/logout/")
-    told = [log_in(devices[0], "wrong", REMOTE_ADDR="10.200.0.1") for _ in range(7)]
-    assert [told_to_wait(response) for response in told] == [""] * 5 + ["10 seconds"] * 2
+    responses = [log_in(devices[0], "wrong", REMOTE_ADDR="10.200.0.1") for _ in range(7)]
+    assert [told_to_wait(response) for response in responses] == [""] * 5 + ["10 seconds"] * 2
     log_in(devices[1], REMOTE_ADDR="10.200.0.1")
     assert logged_in(devices[1])
     clock[0] += 10
@@ -294,12 +294,12 @@ def test_mails_for_a_new_password_are_few_for_a_stranger_and_not_fewer_for_the_p
     device = Client()
     log_in(device, REMOTE_ADDR="10.200.0.1")
     device.post("/accounts/logout/")
-    asked = [
+    responses = [
         Client().post("/accounts/password/reset/", {"email": EMAIL}, REMOTE_ADDR=f"10.0.0.{number}")
         for number in range(6)
     ]
-    assert [response.status_code for response in asked] == [302] * 3 + [200] * 3
-    assert told_to_wait(asked[-1]) == "60 seconds"
+    assert [response.status_code for response in responses] == [302] * 3 + [200] * 3
+    assert told_to_wait(responses[-1]) == "60 seconds"
     assert len(mail.outbox) == 3
     again = device.post("/accounts/password/reset/", {"email": EMAIL}, REMOTE_ADDR="10.0.0.1")
     assert (again.status_code, len(mail.outbox)) == (302, 4)
@@ -308,11 +308,11 @@ def test_mails_for_a_new_password_are_few_for_a_stranger_and_not_fewer_for_the_p
 
 
 def test_mails_from_one_address_are_few_whatever_they_ask_for(clock) -> None:
-    asked = [
+    responses = [
         Client().post("/accounts/password/reset/", {"email": f"nobody{number}@x.example"}, REMOTE_ADDR="10.0.0.1")
         for number in range(12)
     ]
-    assert [response.status_code for response in asked] == [302] * 10 + [200] * 2
+    assert [response.status_code for response in responses] == [302] * 10 + [200] * 2
 
 
 def test_forwarded_address_from_a_client_is_not_believed() -> None:
@@ -422,12 +422,12 @@ def test_codes_are_not_guessed_and_a_known_device_is_not_locked_out_by_who_tries
     log_in(device, REMOTE_ADDR="10.200.0.1")
     _, recovery_codes = turn_on_second_factor(device)
     device.post("/accounts/logout/")
-    told = []
+    waits = []
     for number in range(7):  # somebody who knows the password, at ever new addresses
         thief = Client(REMOTE_ADDR=f"10.0.0.{number}")
         log_in(thief)
-        told.append(told_to_wait(thief.post("/accounts/2fa/authenticate/", {"code": "000000"})))
-    assert told == [""] * 5 + ["30 seconds"] * 2
+        waits.append(told_to_wait(thief.post("/accounts/2fa/authenticate/", {"code": "000000"})))
+    assert waits == [""] * 5 + ["30 seconds"] * 2
     log_in(device, REMOTE_ADDR="10.201.0.1")
     device.post("/accounts/2fa/authenticate/", {"code": recovery_codes[0]}, REMOTE_ADDR="10.201.0.1")
     assert logged_in(device)

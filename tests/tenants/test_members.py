@@ -232,8 +232,8 @@ def test_staff_role_is_granted_revoked_and_kept_as_history() -> None:
     operator = access_of(make_staff(OPERATOR).user, None)
     assert services.staff_revoke(user=grant.user, role=AUDITOR, by=operator, reason="left", at=NOW) is None
     assert staff_roles(grant.user) == frozenset()
-    kept = StaffGrant.objects.get(pk=grant.pk)
-    assert (kept.revoked_by, kept.revoked_reason, kept.revoked_at) == (operator.user, "left", NOW)
+    row = StaffGrant.objects.get(pk=grant.pk)
+    assert (row.revoked_by, row.revoked_reason, row.revoked_at) == (operator.user, "left", NOW)
     assert (last_entry().action, last_entry().before) == ("staff_revoke", {"role": AUDITOR})
     make_staff(AUDITOR, grant.user)
     assert StaffGrant.objects.filter(user=grant.user).count() == 2

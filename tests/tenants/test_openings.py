@@ -138,8 +138,8 @@ def test_where_one_half_is_refused_the_other_is_not_made(change: dict[str, str])
     make_tenant("taken")
     before = Tenant.objects.count()
     operator = access_of(make_staff(OPERATOR).user, None)
-    asked = {**FORM, **change}
-    assert isinstance(services.tenant_open(by=operator, at=NOW, **asked), services.members.Refused)
+    fields = {**FORM, **change}
+    assert isinstance(services.tenant_open(by=operator, at=NOW, **fields), services.members.Refused)
     assert (Tenant.objects.count(), invited()) == (before, [])
 
 

@@ -196,21 +196,21 @@ def test_history_is_filtered_by_what_was_done_by_whom_and_about_what() -> None:
     make_member(owner.tenant, VIEWER, make_person("kim@example.org", "Kim"))
     client = client_of(owner.user)
 
-    def found(**asked: str) -> set[str]:
-        rows = exported(client, "/t/lumen/history/", **asked)
-        html = client.get("/t/lumen/history/", asked).content.decode()
+    def subjects(**query: str) -> set[str]:
+        rows = exported(client, "/t/lumen/history/", **query)
+        html = client.get("/t/lumen/history/", query).content.decode()
         assert {row["number"] for row in rows} == set(re.findall(r'class="faint">(\d+)</td>', html))
         return {row["subject"] for row in rows}
 
-    everything = found()
+    everything = subjects()
     assert len(everything) > 2
-    assert found(action="member add", subject="kim@") == {name for name in everything if "kim@" in name} != set()
-    assert found(person="nobody of this name") == set()
-    assert found(subject="x" * 121) == everything  # no question at all
+    assert subjects(action="member add", subject="kim@") == {name for name in everything if "kim@" in name} != set()
+    assert subjects(person="nobody of this name") == set()
+    assert subjects(subject="x" * 121) == everything  # no question at all
 
 
-def exported(client: Client, path: str, **asked: str) -> list[dict[str, str]]:
-    response = client.get(path, {"format": "csv"} | asked)
+def exported(client: Client, path: str, **query: str) -> list[dict[str, str]]:
+    response = client.get(path, {"format": "csv"} | query)
     assert (response.status_code, response["Content-Type"]) == (200, "text/csv; charset=utf-8")
     assert response.streaming
     return list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))

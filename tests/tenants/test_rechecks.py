@@ -49,11 +49,11 @@ def alone(place: Place) -> Access:
 
 @pytest.mark.django_db
 def test_each_has_the_access_that_it_would_have_alone_and_all_cost_five_statements() -> None:
-    asked = places()
+    sessions = places()
     with CaptureQueriesContext(connection) as queries:
-        together = accesses_of(asked, timezone.now())
+        together = accesses_of(sessions, timezone.now())
     assert len(queries) == 5
-    assert together == {place: alone(place) for place in asked}
+    assert together == {place: alone(place) for place in sessions}
     assert len({access.roles for access in together.values()}) > 3
 
 
@@ -81,11 +81,11 @@ def test_a_session_that_has_ended_gives_no_access_and_others_still_do(ending: Ca
     user, colleague = make_member(lumen, OWNER).user, make_member(lumen, OWNER).user
     here, elsewhere, theirs = (login_of(session_of(each)) for each in (user, user, colleague))
     assert here is not None
-    asked = [(login, "lumen") for login in (here, elsewhere, theirs)]
-    assert [access.user for access in accesses_of(asked, timezone.now()).values()] == [user, user, colleague]
+    sessions = [(login, "lumen") for login in (here, elsewhere, theirs)]
+    assert [access.user for access in accesses_of(sessions, timezone.now()).values()] == [user, user, colleague]
     ending(here)
     of_here = None if ending is another_password else user  # a new password ends all sessions of the person
-    assert [access.user for access in accesses_of(asked, timezone.now()).values()] == [None, of_here, colleague]
+    assert [access.user for access in accesses_of(sessions, timezone.now()).values()] == [None, of_here, colleague]
 
 
 @pytest.mark.django_db
@@ -102,7 +102,7 @@ def test_a_session_is_of_its_own_person() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_who_asks_in_the_same_moment_is_answered_by_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rechecks, "PAUSE_SECONDS", 0.0)
-    asked, questions = places(), []
+    sessions, questions = places(), []
 
     def answer(these: set[Place], at: datetime) -> dict[Place, Access]:
         questions.append(these)
@@ -111,13 +111,13 @@ def test_who_asks_in_the_same_moment_is_answered_by_one_question(monkeypatch: py
     monkeypatch.setattr(rechecks, "accesses_of", answer)
 
     async def story() -> list[Access]:
-        leaves = asyncio.create_task(access_still(asked[0]))
-        others = [asyncio.create_task(access_still(place)) for place in asked]
+        leaves = asyncio.create_task(access_still(sessions[0]))
+        others = [asyncio.create_task(access_still(place)) for place in sessions]
         leaves.cancel()
         return await asyncio.gather(*others)
 
-    assert async_to_sync(story)() == [alone(place) for place in asked]
-    assert questions == [set(asked)]
+    assert async_to_sync(story)() == [alone(place) for place in sessions]
+    assert questions == [set(sessions)]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -126,10 +126,10 @@ def test_everybody_hears_that_the_question_failed_and_the_next_one_is_asked(monk
     answers = [RuntimeError("no database"), {(None, None): NOBODY}]
 
     def answer(_: set[Place], at: datetime) -> dict[Place, Access]:
-        found = answers.pop(0)
-        if isinstance(found, RuntimeError):
-            raise found
-        return found
+        result = answers.pop(0)
+        if isinstance(result, RuntimeError):
+            raise result
+        return result
 
     monkeypatch.setattr(rechecks, "accesses_of", answer)
 

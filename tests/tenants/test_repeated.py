@@ -31,8 +31,8 @@ def test_it_finds_the_rows_of_the_open_tenant_alone_with_what_belongs_to_them() 
     with scope_disabled("the test looks at both"):
         assert read(role=OWNER) == [one, two]
     with scope(two.tenant), CaptureQueriesContext(connection) as queries:
-        (found,) = read(role=VIEWER)
-        assert (found.tenant, found.user, found.role) == (two.tenant, viewer.user, VIEWER)
+        (membership,) = read(role=VIEWER)
+        assert (membership.tenant, membership.user, membership.role) == (two.tenant, viewer.user, VIEWER)
     assert len(queries) == 1
 
 

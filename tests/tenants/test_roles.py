@@ -192,8 +192,8 @@ def make_world(slug: str) -> World:
     )
     mapping = make_mapping("groups", slug, tenant, VIEWER)
     done(services.may_be_asked_set(tenant=tenant, on=True, by=access(first_owner), at=timezone.now()))
-    asked = {"tenant": slug, "why": "The table asks.", "person": make_person(), "at": timezone.now()}
-    request = done(services.join_request_create(**asked))
+    fields = {"tenant": slug, "why": "The table asks.", "person": make_person(), "at": timezone.now()}
+    request = done(services.join_request_create(**fields))
     people = {role: make_member(tenant, role).user for role in TENANT_ROLES}
     people |= {role: make_staff(role).user for role in STAFF_ROLES} | {OUTSIDER: make_person()}
     target, grant = make_member(tenant, VIEWER), make_staff(AUDITOR)
@@ -299,9 +299,9 @@ WITH_THEIR_PAGE = {
 
 
 def test_every_address_of_this_app_stands_in_the_table() -> None:
-    told = {place.name for place in (*IN_TENANT, *OVER_ALL)} | WITH_THEIR_PAGE
+    names = {place.name for place in (*IN_TENANT, *OVER_ALL)} | WITH_THEIR_PAGE
     here: list[URLPattern | URLResolver] = [*tenant_patterns, *urlpatterns]
-    assert {pattern.name for pattern in here if isinstance(pattern, URLPattern)} == told
+    assert {pattern.name for pattern in here if isinstance(pattern, URLPattern)} == names
 
 
 def test_every_permission_names_its_roles() -> None:

@@ -201,19 +201,19 @@ def test_disabling_needs_a_reason() -> None:
 
 
 def test_new_thread_starts_closed() -> None:
-    found: list[str] = []
+    states: list[str] = []
 
     def look() -> None:
         try:
             scope_current()
         except ScopeClosed:
-            found.append("closed")
+            states.append("closed")
 
     with scope(1):
         thread = threading.Thread(target=look)
         thread.start()
         thread.join(timeout=PATIENCE)
-    assert found == ["closed"]
+    assert states == ["closed"]
 
 
 def test_concurrent_tasks_keep_their_own_scopes() -> None:

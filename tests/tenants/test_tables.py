@@ -27,11 +27,11 @@ def walk(query: str, table: Table = TABLE) -> list[list[str]]:
     """The slugs of every page, by its own links."""
     pages = []
     for _ in range(20):
-        found = page(query, table=table)
-        pages.append([row.slug for row in found.rows])
-        if not found.next:
+        rows_page = page(query, table=table)
+        pages.append([row.slug for row in rows_page.rows])
+        if not rows_page.next:
             return pages
-        query = found.next
+        query = rows_page.next
     raise AssertionError("the pages do not end")
 
 
@@ -73,16 +73,16 @@ def test_rows_without_a_value_come_last_and_are_not_lost(sort: str) -> None:
     shown = Case(When(slug__gte="t4", then=Value(None)), default="name", output_field=CharField())
     rows = Tenant.objects.annotate(shown=shown)
     table = Table((Column("name", "Name", order="shown"),), sort="name", rows=2)
-    query, found, back = f"?sort={sort}", [], ""
+    query, names, back = f"?sort={sort}", [], ""
     for _ in range(10):
         answer = page(query, rows, table)
-        found += [row.slug for row in answer.rows]
+        names += [row.slug for row in answer.rows]
         back, query = answer.previous, answer.next
         if not query:
             break
     up = ["t0", "t1", "t2", "t3"]
-    assert found == ([*up, "t4", "t5", "t6"] if sort == "name" else [*up[::-1], "t6", "t5", "t4"])
-    assert [row.slug for row in page(back, rows, table).rows] == found[4:6]
+    assert names == ([*up, "t4", "t5", "t6"] if sort == "name" else [*up[::-1], "t6", "t5", "t4"])
+    assert [row.slug for row in page(back, rows, table).rows] == names[4:6]
 
 
 @pytest.mark.usefixtures("tenants")
@@ -94,11 +94,11 @@ def test_a_row_that_comes_in_neither_repeats_nor_hides_others() -> None:
 
 @pytest.mark.usefixtures("tenants")
 def test_headers_say_how_it_is_sorted_and_links_keep_the_filter() -> None:
-    found = page("?sort=-name&state=queued&after=x&part=list")
-    assert [header.aria_sort for header in found.headers] == ["none", "descending", ""]
-    assert found.headers[0].link == "?state=queued&sort=slug"
-    assert found.headers[1].link == "?state=queued&sort=name"
-    assert found.export == "?state=queued&sort=-name&format=csv"
+    rows_page = page("?sort=-name&state=queued&after=x&part=list")
+    assert [header.aria_sort for header in rows_page.headers] == ["none", "descending", ""]
+    assert rows_page.headers[0].link == "?state=queued&sort=slug"
+    assert rows_page.headers[1].link == "?state=queued&sort=name"
+    assert rows_page.export == "?state=queued&sort=-name&format=csv"
 
 
 @pytest.mark.usefixtures("tenants")
@@ -138,15 +138,15 @@ def test_any_text_is_a_place_or_none(text: str) -> None:
 
 @pytest.mark.django_db
 def test_form_for_narrow_screens_offers_each_order_and_keeps_the_filter() -> None:
-    found = page("?sort=-slug&q=a&q=b&after=xx&format=html", rows=Tenant.objects.none()).sorting
-    assert found.choices == (
+    sorting = page("?sort=-slug&q=a&q=b&after=xx&format=html", rows=Tenant.objects.none()).sorting
+    assert sorting.choices == (
         ("slug", "Slug, rising"),
         ("-slug", "Slug, falling"),
         ("name", "Name, rising"),
         ("-name", "Name, falling"),
     )
-    assert found.choice == "-slug"
-    assert found.parameters == (("q", "a"), ("q", "b"))
+    assert sorting.choice == "-slug"
+    assert sorting.parameters == (("q", "a"), ("q", "b"))
 
 
 @pytest.mark.django_db
@@ -161,9 +161,9 @@ def test_form_offers_the_order_at_first_where_no_column_has_it() -> None:
 @pytest.mark.usefixtures("tenants")
 @pytest.mark.parametrize("number", range(4))
 def test_every_order_that_the_form_offers_sorts(number: int) -> None:
-    asked, _ = page("").sorting.choices[number]
-    rows = page(f"?sort={asked}").rows
-    name = asked.removeprefix("-")
+    order, _ = page("").sorting.choices[number]
+    rows = page(f"?sort={order}").rows
+    name = order.removeprefix("-")
     assert [getattr(row, name) for row in rows] == sorted(
-        (getattr(row, name) for row in Tenant.objects.all()), reverse=asked.startswith("-")
+        (getattr(row, name) for row in Tenant.objects.all()), reverse=order.startswith("-")
     )[:3]

@@ -68,9 +68,9 @@ def test_a_working_token_is_shown_however_many_others_ended_since(monkeypatch: p
     old = program_of(SUBMITTER, tenant).token
     assert old is not None
     for _ in range(4):  # such as a program makes for each of its runs, and revokes
-        made = program_of(SUBMITTER, tenant).token
-        assert made is not None
-        ApiToken.objects.filter(pk=made.pk).update(revoked_at=made.created_at)
+        token = program_of(SUBMITTER, tenant).token
+        assert token is not None
+        ApiToken.objects.filter(pk=token.pk).update(revoked_at=token.created_at)
     html = client_of(owner.user).get(PAGE).content.decode()
     assert html.count("/revoke/") == 1
     assert f"{PAGE}{old.pk}/revoke/" in html

@@ -38,13 +38,13 @@ def test_free_tries_are_free_and_the_next_one_waits() -> None:
 
 def test_waits_double_up_to_the_most_and_refused_tries_do_not_count() -> None:
     waits(ONE, 3)
-    at, said = NOW, []
+    at, waits_in_turn = NOW, []
     for _ in range(7):
-        said.append(tries_count(ONE, at=at))
+        waits_in_turn.append(tries_count(ONE, at=at))
         waits(ONE, 20, at)  # whoever knocks on a closed door makes it no more closed
-        at += said[-1]
+        at += waits_in_turn[-1]
         assert tries_count(ONE, at=at) == 0
-    assert said == [30, 60, 120, 240, 300, 300, 300]
+    assert waits_in_turn == [30, 60, 120, 240, 300, 300, 300]
 
 
 def test_the_longest_wait_of_several_counts_and_a_closed_one_keeps_the_others_from_counting() -> None:
@@ -72,11 +72,11 @@ def test_success_of_others_does_not_wipe_what_was_wrong_before() -> None:
 
 
 def test_success_forgets_ones_own_counter_and_leaves_a_kept_one() -> None:
-    own, kept = TryCounter("test:own", PACE, FORGET), TryCounter("test:kept", PACE, KEEP)
-    waits([own, kept], 2)
-    tries_succeed([own, kept])
+    own, lasting = TryCounter("test:own", PACE, FORGET), TryCounter("test:kept", PACE, KEEP)
+    waits([own, lasting], 2)
+    tries_succeed([own, lasting])
     assert waits([own], 4) == [0, 0, 0, 30]
-    assert waits([kept], 2) == [0, 30]
+    assert waits([lasting], 2) == [0, 30]
 
 
 def test_counter_can_be_forgotten_by_name() -> None:
@@ -104,18 +104,18 @@ def test_window_does_not_move_with_its_tries() -> None:
 
 
 def test_many_at_once_get_no_more_than_the_free_tries() -> None:
-    together, found = threading.Barrier(20, timeout=PATIENCE), []
+    together, waits_of_all = threading.Barrier(20, timeout=PATIENCE), []
 
     def knock() -> None:
         together.wait()
-        found.append(tries_count(ONE, at=NOW))
+        waits_of_all.append(tries_count(ONE, at=NOW))
 
     threads = [threading.Thread(target=knock) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=PATIENCE)
-    assert (found.count(0), len(found)) == (3, 20)
+    assert (waits_of_all.count(0), len(waits_of_all)) == (3, 20)
 
 
 def test_what_is_remembered_is_known_for_a_while() -> None:
