@@ -34,7 +34,7 @@ def number_of(key: str) -> int:
     return Transaction.objects.get(key=key).pk
 
 
-def found(audit: Audit | None = None) -> dict[str, set[str]]:
+def culprits_by_check(audit: Audit | None = None) -> dict[str, set[str]]:
     """Culprits by check."""
     answer: dict[str, set[str]] = {}
     for finding in (audit or verify()).findings:
@@ -69,10 +69,10 @@ def redigest(key: str) -> None:
 
 
 def test_untouched_book_is_clean_sealed_or_not(book: tuple[int, int]) -> None:
-    assert found() == {}
+    assert culprits_by_check() == {}
     assert isinstance(seal(at=NOON), Sealed)
     audit = verify()
-    assert (found(audit), audit.transactions, audit.entries, audit.sealed) == ({}, 5, 12, 5)
+    assert (culprits_by_check(audit), audit.transactions, audit.entries, audit.sealed) == ({}, 5, 12, 5)
 
 
 def test_names_transaction_whose_amounts_were_changed_in_a_pair(book: tuple[int, int]) -> None:
@@ -82,13 +82,13 @@ def test_names_transaction_whose_amounts_were_changed_in_a_pair(book: tuple[int,
         [number_of("slot:1")],
     )
     follow_in_caches()
-    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+    assert culprits_by_check() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
     assert f"{number_of('slot:1')}.1" in verify().findings[0].detail
 
 
 def test_names_transaction_whose_amount_was_changed_alone(book: tuple[int, int]) -> None:
     tamper("UPDATE ledger_entry SET amount = 95 WHERE transaction_id = %s AND line = 1", [number_of("slot:1")])
-    answer = found()
+    answer = culprits_by_check()
     assert answer["balance"] == answer["digest"] == {f"transaction {number_of('slot:1')} (slot:1)"}
     assert answer["day total"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]}) on 2026-03-02"}
 
@@ -100,14 +100,14 @@ def test_names_transaction_whose_entry_went_to_another_account(book: tuple[int, 
         [available(renter).id, number_of("slot:1")],
     )
     follow_in_caches()
-    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+    assert culprits_by_check() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
 
 
 @pytest.mark.parametrize("change", ["key = 'slot:9'", "subject = 'job:2'", "facts = '{\"a\": 1}'", "kind = 'grant'"])
 def test_names_transaction_whose_story_was_changed(change: str) -> None:
     number = number_of("slot:1")
     tamper(f"UPDATE ledger_transaction SET {change} WHERE id = %s", [number])
-    (culprits,) = found().values()
+    (culprits,) = culprits_by_check().values()
     assert [culprit.startswith(f"transaction {number} ") for culprit in culprits] == [True]
 
 
@@ -118,18 +118,18 @@ def test_names_transaction_moved_to_another_day(book: tuple[int, int]) -> None:
             f"UPDATE {name} SET occurred_at = occurred_at - interval '1 day' WHERE {where} = %s", [number_of("slot:1")]
         )
     follow_in_caches()
-    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+    assert culprits_by_check() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
 
 
 def test_names_transaction_that_lost_an_entry(book: tuple[int, int]) -> None:
     tamper("DELETE FROM ledger_entry WHERE transaction_id = %s AND line = 2", [number_of("slot:1")])
-    assert found()["entries"] == {f"transaction {number_of('slot:1')} (slot:1)"}
+    assert culprits_by_check()["entries"] == {f"transaction {number_of('slot:1')} (slot:1)"}
 
 
 def test_names_entries_whose_transaction_is_gone(book: tuple[int, int]) -> None:
     number = number_of("slot:1")
     tamper("DELETE FROM ledger_transaction WHERE id = %s", [number])
-    assert found() == {"orphan": {f"entry {number}.{line}" for line in range(3)}}
+    assert culprits_by_check() == {"orphan": {f"entry {number}.{line}" for line in range(3)}}
 
 
 def test_names_transaction_that_was_put_before_the_first(book: tuple[int, int]) -> None:
@@ -147,7 +147,7 @@ def test_names_transaction_that_was_put_before_the_first(book: tuple[int, int]) 
     )
     redigest("slot:before")
     follow_in_caches()
-    assert found() == {"number": {"transaction -7"}}
+    assert culprits_by_check() == {"number": {"transaction -7"}}
 
 
 STRANGE = {
@@ -173,7 +173,7 @@ def test_names_a_transfer_that_the_product_never_makes_though_it_is_sealed_with_
     assert isinstance(post(key="gift", kind="settle", entries=entries(*book), at=NOON), Posted)
     commit_checks()
     seal(at=NOON)
-    assert found() == {"movement": {f"transaction {number_of('gift')} (gift)"}}
+    assert culprits_by_check() == {"movement": {f"transaction {number_of('gift')} (gift)"}}
 
 
 def test_what_is_undone_goes_back_as_it_came(book: tuple[int, int]) -> None:
@@ -186,19 +186,19 @@ def test_what_is_undone_goes_back_as_it_came(book: tuple[int, int]) -> None:
         entries = [(earned(lender), -amount), (held(renter), amount)]
         answer = post(key=key, kind="reverse", entries=entries, at=NOON, corrects=number_of("paid"))
         assert isinstance(answer, Posted)
-        assert found()["movement"] >= {f"transaction {number_of(key)} ({key})"}
+        assert culprits_by_check()["movement"] >= {f"transaction {number_of(key)} ({key})"}
 
 
 def test_names_zero_entries(book: tuple[int, int]) -> None:
     overrule("ALTER TABLE ledger_entry DROP CONSTRAINT ledger_entry_not_zero")
     tamper("UPDATE ledger_entry SET amount = 0 WHERE transaction_id = %s", [number_of("slot:1")])
-    assert found()["zero"] == {f"transaction {number_of('slot:1')} (slot:1)"}
+    assert culprits_by_check()["zero"] == {f"transaction {number_of('slot:1')} (slot:1)"}
 
 
 def test_names_key_used_twice(book: tuple[int, int]) -> None:
     overrule("ALTER TABLE ledger_transaction DROP CONSTRAINT ledger_transaction_key_once")
     tamper("UPDATE ledger_transaction SET key = 'slot:0' WHERE key = 'slot:1'")
-    answer = found()
+    answer = culprits_by_check()
     assert answer["key"] == {
         f"transactions {sorted(Transaction.objects.filter(key='slot:0').values_list('pk', flat=True))}"
     }
@@ -209,7 +209,7 @@ def test_names_key_used_twice(book: tuple[int, int]) -> None:
 def test_names_account_whose_cached_figure_was_changed(book: tuple[int, int], table: str) -> None:
     _, owner = book
     tamper(f"UPDATE {table} SET amount = amount + 7 WHERE account_id = %s", [earned(owner).id])
-    answer = found()
+    answer = culprits_by_check()
     assert {culprit.partition(" on ")[0] for culprits in answer.values() for culprit in culprits} - {"the book"} == {
         f"account {earned(owner).id} (earned of tenant {owner})"
     }
@@ -218,14 +218,14 @@ def test_names_account_whose_cached_figure_was_changed(book: tuple[int, int], ta
 def test_names_account_below_zero(book: tuple[int, int]) -> None:
     overrule("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
     tamper("UPDATE ledger_balance SET amount = -1 WHERE account_id = %s", [earned(book[1]).id])
-    assert found()["below zero"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
+    assert culprits_by_check()["below zero"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
 
 
 def test_names_account_given_to_another_tenant(book: tuple[int, int]) -> None:
     renter, owner = book
     overrule("ALTER TABLE ledger_account DROP CONSTRAINT ledger_account_id_names_owner")
     tamper("UPDATE ledger_account SET tenant_id = %s WHERE id = %s", [renter, earned(owner).id])
-    assert found()["account"] == {f"account {earned(owner).id}"}
+    assert culprits_by_check()["account"] == {f"account {earned(owner).id}"}
 
 
 @pytest.mark.parametrize(
@@ -234,19 +234,19 @@ def test_names_account_given_to_another_tenant(book: tuple[int, int]) -> None:
 )
 def test_names_rule_that_was_switched_off(table: str, trigger: str) -> None:
     overrule(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
-    assert found() == {"rule": {trigger}}
+    assert culprits_by_check() == {"rule": {trigger}}
 
 
 def test_names_function_that_was_replaced() -> None:
     """A digest that always agrees would let everything pass."""
     ((source,),) = run("SELECT pg_get_functiondef('ledger_line'::regproc)")
     overrule(source.replace("account_id::text", "'1'"))
-    assert found()["rule"] == {"ledger_line"}
+    assert culprits_by_check()["rule"] == {"ledger_line"}
 
 
 def test_names_function_that_is_missing() -> None:
     overrule("ALTER FUNCTION ledger_open_accounts RENAME TO elsewhere")
-    assert found() == {"rule": {"ledger_open_accounts"}}
+    assert culprits_by_check() == {"rule": {"ledger_open_accounts"}}
 
 
 def remove(key: str) -> int:
@@ -269,7 +269,7 @@ def test_names_sealed_transaction_that_was_removed(book: tuple[int, int]) -> Non
 def test_removal_of_an_unsealed_transaction_leaves_no_trace(book: tuple[int, int]) -> None:
     """What seals are for, and why they are made often: this is what cannot be seen without one."""
     remove("slot:1")
-    assert found() == {}
+    assert culprits_by_check() == {}
 
 
 def test_names_sealed_transaction_that_was_changed_with_its_digest(book: tuple[int, int]) -> None:
@@ -281,7 +281,7 @@ def test_names_sealed_transaction_that_was_changed_with_its_digest(book: tuple[i
     )
     follow_in_caches()
     redigest("slot:1")
-    assert found() == {"seal": {f"transaction {number_of('slot:1')}"}}
+    assert culprits_by_check() == {"seal": {f"transaction {number_of('slot:1')}"}}
 
 
 def test_names_seal_that_was_changed_or_removed(book: tuple[int, int]) -> None:
@@ -290,9 +290,9 @@ def test_names_seal_that_was_changed_or_removed(book: tuple[int, int]) -> None:
         commit_checks()
         seal(at=NOON)
     tamper("UPDATE ledger_seal SET sealed_at = sealed_at + interval '1 second' WHERE number = 1")
-    assert found() == {"seal": {"seal 1"}}
+    assert culprits_by_check() == {"seal": {"seal 1"}}
     tamper("DELETE FROM ledger_seal WHERE number = 1")
-    assert "seal 2" in found()["seal"]
+    assert "seal 2" in culprits_by_check()["seal"]
 
 
 def three_seals(renter: int) -> str:
@@ -304,27 +304,27 @@ def three_seals(renter: int) -> str:
     return head()
 
 
-@pytest.mark.parametrize(("kept", "gone"), [(2, 3), (1, 2), (0, 1)], ids=["the last", "the last two", "all"])
-def test_names_seals_that_were_removed_from_the_end(book: tuple[int, int], kept: int, gone: int) -> None:
+@pytest.mark.parametrize(("last", "gone"), [(2, 3), (1, 2), (0, 1)], ids=["the last", "the last two", "all"])
+def test_names_seals_that_were_removed_from_the_end(book: tuple[int, int], last: int, gone: int) -> None:
     three_seals(book[0])
-    tamper("DELETE FROM ledger_seal WHERE number > %s", [kept])
-    assert found() == {"seal": {f"seal {gone}"}}
+    tamper("DELETE FROM ledger_seal WHERE number > %s", [last])
+    assert culprits_by_check() == {"seal": {f"seal {gone}"}}
     assert "the seals went on to number 3" in verify().findings[0].detail
 
 
-@pytest.mark.parametrize("kept", [0, 1])
-def test_names_seals_that_were_removed_with_their_end_put_back(book: tuple[int, int], kept: int) -> None:
+@pytest.mark.parametrize("last", [0, 1])
+def test_names_seals_that_were_removed_with_their_end_put_back(book: tuple[int, int], last: int) -> None:
     """The history has noted one of them."""
     three_seals(book[0])
     with transaction.atomic():
         history.append(at=NOON, by=access_of_system("a test"), action="server_drain", subject="s01")
-    tamper("DELETE FROM ledger_seal WHERE number > %s", [kept])
+    tamper("DELETE FROM ledger_seal WHERE number > %s", [last])
     tamper("DELETE FROM ledger_sealhead")
     tamper("INSERT INTO ledger_sealhead SELECT 1, number, digest FROM ledger_seal ORDER BY number DESC LIMIT 1")
-    assert found()["seal"] == {"seal 3"}
+    assert culprits_by_check()["seal"] == {"seal 3"}
     assert "entry 1 of the history noted it" in str(verify().findings)
     seal(at=NOON)
-    assert "seal 3" in found()["seal"], "nor do other seals in their place help"
+    assert "seal 3" in culprits_by_check()["seal"], "nor do other seals in their place help"
 
 
 def test_names_the_end_of_the_seals_when_it_was_changed_or_removed(book: tuple[int, int]) -> None:
@@ -332,19 +332,19 @@ def test_names_the_end_of_the_seals_when_it_was_changed_or_removed(book: tuple[i
     for change in ("UPDATE ledger_sealhead SET digest = ''", "UPDATE ledger_sealhead SET number = 2"):
         with transaction.atomic():
             tamper(change)
-            assert found() == {"seal": {"the end of the seals"}}
+            assert culprits_by_check() == {"seal": {"the end of the seals"}}
             transaction.set_rollback(True)
     tamper("DELETE FROM ledger_sealhead")
-    assert found() == {"seal": {"the end of the seals"}}
+    assert culprits_by_check() == {"seal": {"the end of the seals"}}
 
 
 def test_names_what_a_seal_says_of_other_chains_when_it_was_changed(book: tuple[int, int]) -> None:
     seal(at=NOON, heads={"history": ChainHead(7, "ab" * 32)})
-    assert found() == {}
+    assert culprits_by_check() == {}
     for change in ("heads = NULL", """heads = '{"history": [6, "ab"]}'"""):
         with transaction.atomic():
             tamper(f"UPDATE ledger_seal SET {change}")
-            assert found() == {"seal": {"seal 1"}}
+            assert culprits_by_check() == {"seal": {"seal 1"}}
             transaction.set_rollback(True)
 
 
@@ -359,7 +359,7 @@ def test_seal_without_transactions_says_that_other_chains_moved(book: tuple[int,
     grant(book[0], 5, key="more")
     commit_checks()
     assert isinstance(seal(at=NOON), Sealed)
-    assert found() == {}
+    assert culprits_by_check() == {}
     assert [(one.seal, one.head.height) for one in noted_heads("history")] == [(1, 7), (2, 8)]
     assert noted_heads("pool:1") == []
 
@@ -367,13 +367,13 @@ def test_seal_without_transactions_says_that_other_chains_moved(book: tuple[int,
 @pytest.mark.parametrize("change", ["guarded = false", "stripe = 1, guarded = false"])
 def test_names_a_tenants_balance_that_lost_its_guard(book: tuple[int, int], change: str) -> None:
     tamper(f"UPDATE ledger_balance SET {change} WHERE account_id = %s", [earned(book[1]).id])
-    assert found()["guard"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
+    assert culprits_by_check()["guard"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
 
 
 def test_names_balance_rows_that_were_removed_or_guarded_without_need(book: tuple[int, int]) -> None:
     tamper("DELETE FROM ledger_balance WHERE account_id = %s AND stripe = 9", [OPERATOR.id])
     tamper("UPDATE ledger_balance SET guarded = true, amount = 0 WHERE account_id = %s AND stripe = 0", [OUTSIDE.id])
-    assert found()["guard"] == {"account 1 (operator)", "account 2 (outside)"}
+    assert culprits_by_check()["guard"] == {"account 1 (operator)", "account 2 (outside)"}
 
 
 def test_rewritten_chain_is_seen_by_who_noted_an_earlier_head(book: tuple[int, int]) -> None:
@@ -383,8 +383,8 @@ def test_rewritten_chain_is_seen_by_who_noted_an_earlier_head(book: tuple[int, i
     tamper("DELETE FROM ledger_seal")
     tamper("DELETE FROM ledger_sealhead")
     seal(at=NOON)
-    assert found() == {}, "consistent in itself, for nothing else was written since the first seal"
-    assert found(verify(known_heads=[noted])) == {"seal": {f"head {noted}"}}
+    assert culprits_by_check() == {}, "consistent in itself, for nothing else was written since the first seal"
+    assert culprits_by_check(verify(known_heads=[noted])) == {"seal": {f"head {noted}"}}
 
 
 def test_seals_are_cut_into_blocks_and_start_where_the_last_ended(
@@ -395,7 +395,7 @@ def test_seals_are_cut_into_blocks_and_start_where_the_last_ended(
     assert isinstance(answer, Sealed)
     assert (answer.blocks, answer.transactions) == (3, 5)
     assert seal(at=NOON) == Sealed(0, 0, answer.head)
-    assert found() == {}
+    assert culprits_by_check() == {}
 
 
 def test_command_says_the_book_is_in_order(book: tuple[int, int]) -> None:

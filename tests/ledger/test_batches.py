@@ -107,9 +107,9 @@ def test_all_accounts_are_locked_before_the_first_batch_and_a_single_batch_locks
     postings = postings_of(tenants, [(0, 1, 3), (2, 1, 4), (3, 0, 5)])
     with CaptureQueriesContext(connection) as queries:
         post_batches(batches=cut(postings, 2), tenant_ids=tenants)
-    made = [query["sql"] for query in queries]
-    assert ["FOR NO KEY UPDATE" in sql for sql in made] == [False, True, False, False]
-    assert ["ledger_post" in sql for sql in made] == [False, False, True, True]
+    statements = [query["sql"] for query in queries]
+    assert ["FOR NO KEY UPDATE" in sql for sql in statements] == [False, True, False, False]
+    assert ["ledger_post" in sql for sql in statements] == [False, False, True, True]
     with CaptureQueriesContext(connection) as queries:
         post_batches(batches=cut(postings, 9), tenant_ids=tenants)
     assert len(queries) == 1

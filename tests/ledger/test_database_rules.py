@@ -26,9 +26,9 @@ NOON_SQL = "timestamptz '2026-03-02 12:00+00'"
 @pytest.fixture
 def book() -> Iterator[tuple[int, int]]:
     with scope_disabled("the test looks at the whole book"):
-        made = make_book()
+        numbers = make_book()
         with as_superuser():  # the serving role has no right to most of it
-            yield made
+            yield numbers
 
 
 def write(entries: list[tuple[int, int]], *, key: str = "raw", declared: int | None = None, number: int = 0) -> int:

@@ -70,8 +70,8 @@ def test_payments_under_prefixes_read_the_keys_that_begin_so_and_no_other_row() 
         renter, owner = make_book()
         fill(renter)
         with CaptureQueriesContext(connection) as queries:
-            found = payments_under(prefixes=["slot:0", "slot:9", "slot:"], tenant_id=owner)
-    assert found == [Payments(1, 100, 90, 0, 10), Payments(0, 0, 0, 0, 0), Payments(2, 200, 180, 0, 20)]
+            payments = payments_under(prefixes=["slot:0", "slot:9", "slot:"], tenant_id=owner)
+    assert payments == [Payments(1, 100, 90, 0, 10), Payments(0, 0, 0, 0, 0), Payments(2, 200, 180, 0, 20)]
     plan = "\n".join(row[0] for row in run(f"EXPLAIN {queries.captured_queries[-1]['sql']}"))
     assert "ledger_transaction_key_once" in plan
     assert "ledger_entry_pkey" in plan
@@ -82,8 +82,8 @@ def test_each_transaction_is_one_movement_with_all_three_accounts() -> None:
     with scope_disabled("the test fills a book"):
         renter, owner = make_book()
     with scope(renter):
-        found = movements(tenant_id=renter, choice=MovementFilter(START, END))
-        moved = [(row.kind, row.available, row.held, row.earned) for row in found]
+        rows = movements(tenant_id=renter, choice=MovementFilter(START, END))
+        moved = [(row.kind, row.available, row.held, row.earned) for row in rows]
     assert moved == [("settle", 0, -100, 0), ("settle", 0, -100, 0), ("hold", -300, 300, 0), ("grant", 1_000, 0, 0)]
     with scope(owner):
         assert [row.earned for row in movements(tenant_id=owner, choice=MovementFilter(START, END))] == [90, 90, 0]
@@ -100,7 +100,7 @@ def test_balances_below_a_place_are_of_what_came_before_it_alone() -> None:
         ]
         periods = [(START, START + timedelta(days=2)), (START, END), (START, START)]
         sums, outside = period_sums(tenant_id=tenant, positions=places, periods=periods)
-    assert [found.available for found in sums] == [5, 10, 25]
+    assert [each.available for each in sums] == [5, 10, 25]
     assert [(each.paid_in, each.off_earned) for each in outside] == [(10, 0), (25, 0), (0, 0)]
 
 

@@ -43,7 +43,7 @@ print(json.dumps({{
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
+def report() -> dict[str, Any]:
     """What such a process says."""
     path = os.pathsep.join([str(settings.BASE_DIR), str(settings.BASE_DIR / "client")])
     run = subprocess.run(
@@ -67,23 +67,23 @@ def texts(value: Any) -> list[str]:
 
 
 @pytest.mark.wide
-def test_book_and_the_program_in_a_bundle_count_in_nine(told: dict[str, Any]) -> None:
-    assert told["paid"] == [1_234_567_891, 1_234_567_891]
+def test_book_and_the_program_in_a_bundle_count_in_nine(report: dict[str, Any]) -> None:
+    assert report["paid"] == [1_234_567_891, 1_234_567_891]
 
 
 @pytest.mark.wide
-def test_amounts_are_read_and_written_with_nine(told: dict[str, Any]) -> None:
-    assert told["written"] == ["0.000000001", 1_234_567_891, "1.24"]
-    assert "nine digits" in told["invalid"]
+def test_amounts_are_read_and_written_with_nine(report: dict[str, Any]) -> None:
+    assert report["written"] == ["0.000000001", 1_234_567_891, "1.24"]
+    assert "nine digits" in report["invalid"]
 
 
-def test_every_amount_that_the_interface_shows_has_nine(told: dict[str, Any]) -> None:
-    shown = texts(told["document"]) + re.findall(r"\"([^\"]*)\"", told["problem"])
+def test_every_amount_that_the_interface_shows_has_nine(report: dict[str, Any]) -> None:
+    shown = texts(report["document"]) + re.findall(r"\"([^\"]*)\"", report["problem"])
     with_digits = [len(text.partition(".")[2]) for text in shown if re.fullmatch(r"-?[0-9]+\.[0-9]{5,}", text)]
     assert len(with_digits) > 100
     assert set(with_digits) == {OTHER} != {DIGITS}
-    assert "with nine digits" in told["document"]["info"]["description"]
+    assert "with nine digits" in report["document"]["info"]["description"]
 
 
-def test_command_line_knows_an_amount_by_nine(told: dict[str, Any]) -> None:
-    assert told["client"] == [True, "1,234.500000001"]
+def test_command_line_knows_an_amount_by_nine(report: dict[str, Any]) -> None:
+    assert report["client"] == [True, "1,234.500000001"]

@@ -73,10 +73,10 @@ def test_same_key_and_contents_return_the_earlier_transaction() -> None:
 )
 def test_same_key_with_other_contents_raises(change: dict[str, object]) -> None:
     tenant = make_tenant(funds=1_000)
-    asked: dict[str, object] = {"key": "hold:1", "tenant_id": tenant, "amount": 80, "at": NOON}
-    accepted(hold(**asked))  # type: ignore[arg-type]
+    words: dict[str, object] = {"key": "hold:1", "tenant_id": tenant, "amount": 80, "at": NOON}
+    accepted(hold(**words))  # type: ignore[arg-type]
     with pytest.raises(KeyReused, match="hold:1"):
-        hold(**(asked | change))  # type: ignore[arg-type]
+        hold(**(words | change))  # type: ignore[arg-type]
     assert balance(account=held(tenant)) == 80
 
 

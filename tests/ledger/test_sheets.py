@@ -36,7 +36,7 @@ def _all_tenants() -> Iterator[None]:
         yield
 
 
-def kept() -> dict[tuple[int, date], int]:
+def entries_by_day() -> dict[tuple[int, date], int]:
     return {(sheet.tenant_id, sheet.day): sheet.entries for sheet in DaySheet.objects.all()}
 
 
@@ -104,20 +104,20 @@ def _same_as_slow(tenant: int, start: datetime, end: datetime) -> None:
     assert tuple(before + moved for before, moved in zip(opened, sums, strict=True)) == closed
 
 
-def _comparable(found: PeriodRead) -> dict[str, Any]:
+def _comparable(period: PeriodRead) -> dict[str, Any]:
     return {
         "kinds": {
-            kind: (sums.available, sums.held, sums.earned, found.payments_by_kind.get(kind, 0))
-            for kind, sums in found.by_kind.items()
+            kind: (sums.available, sums.held, sums.earned, period.payments_by_kind.get(kind, 0))
+            for kind, sums in period.by_kind.items()
         },
         "earned": [
             (row.award_id, row.kind, row.payments, row.first_slot, row.last_slot, row.amount, row.first_at)
-            for row in found.earned
+            for row in period.earned
         ],
-        "earned_sum": (found.earned_rows, found.earned_sum),
-        "paid": [(row.subject, row.kind, row.payments, row.available, row.held, row.last_at) for row in found.paid],
-        "paid_rows": found.paid_rows,
-        "subjects": dict(found.subjects),
+        "earned_sum": (period.earned_rows, period.earned_sum),
+        "paid": [(row.subject, row.kind, row.payments, row.available, row.held, row.last_at) for row in period.paid],
+        "paid_rows": period.paid_rows,
+        "subjects": dict(period.subjects),
     }
 
 
@@ -173,12 +173,12 @@ def test_a_day_is_kept_once_it_is_over_and_anew_when_something_is_added_to_it() 
     tenant = make_tenant(funds=100)
     accepted(hold(key="today", tenant_id=tenant, amount=30, at=NOON + DAY))
     assert days_close(at=NOON + DAY) == 1
-    assert kept() == {(tenant, NOON.date()): 1}
+    assert entries_by_day() == {(tenant, NOON.date()): 1}
     grant(tenant, 7, key="late")
     assert days_close(at=NOON + DAY) == 1
-    assert kept() == {(tenant, NOON.date()): 2}
+    assert entries_by_day() == {(tenant, NOON.date()): 2}
     assert days_close(at=NOON + 2 * DAY) == 1
-    assert kept() == {(tenant, NOON.date()): 2, (tenant, (NOON + DAY).date()): 2}
+    assert entries_by_day() == {(tenant, NOON.date()): 2, (tenant, (NOON + DAY).date()): 2}
 
 
 def test_days_are_closed_in_portions_the_newest_first_and_not_before_a_day() -> None:
@@ -186,7 +186,7 @@ def test_days_are_closed_in_portions_the_newest_first_and_not_before_a_day() -> 
     for number in range(1, 4):
         grant(tenant, 1, key=f"g{number}", at=NOON + number * DAY)
     assert days_close(at=LATER, since=(NOON + 2 * DAY).date(), most=1) == 1
-    assert set(kept()) == {(tenant, (NOON + 3 * DAY).date())}
+    assert set(entries_by_day()) == {(tenant, (NOON + 3 * DAY).date())}
     assert days_close(at=LATER, since=(NOON + 2 * DAY).date()) == 1
     assert days_close(at=LATER, since=(NOON + 2 * DAY).date()) == 0
     assert days_close(at=LATER) == 2
