@@ -135,9 +135,9 @@ def test_what_a_job_uses_or_used_lately_stays(
     job(lumen, state=state, ended=ended, submitted_at=submitted)
     assert leave() == 0
     assert is_there()
-    kept = ArchiveKeeping.objects.get()
-    assert kept.used_at == (LATER if state in ("queued", "awarded", "running") else ended or submitted)
-    assert kept.closed_at is None
+    keeping = ArchiveKeeping.objects.get()
+    assert keeping.used_at == (LATER if state in ("queued", "awarded", "running") else ended or submitted)
+    assert keeping.closed_at is None
 
 
 def test_a_job_that_comes_while_it_is_being_closed_keeps_its_files(lumen: Tenant) -> None:

@@ -122,8 +122,8 @@ def test_operator_sees_everything_and_says_who_may_bring() -> None:
     html(client, "/operator/programs/of/operator/trainer/")
     client.post("/operator/programs/allow/", {"tenant": "lumen", "may_bring": "no"}, secure=True)
     assert ProgramSwitch.objects.get(tenant=lumen).may_bring  # nobody said why
-    said = {"tenant": "lumen", "may_bring": "no", "reason": "enough"}
-    client.post("/operator/programs/allow/", said, secure=True)
+    form = {"tenant": "lumen", "may_bring": "no", "reason": "enough"}
+    client.post("/operator/programs/allow/", form, secure=True)
     assert not ProgramSwitch.objects.get(tenant=lumen).may_bring
 
 
@@ -174,24 +174,27 @@ def test_archive_larger_than_any_other_body_comes_by_page_and_goes_as_it_came() 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [("name: mine\nshape: round\n", "shape</code> must be one of"), ("a: [", "Line "), ("words", "one program")],
 )
-def test_what_is_wrong_is_told_beside_the_text(text: str, told: str) -> None:
+def test_what_is_wrong_is_told_beside_the_text(text: str, sentence: str) -> None:
     client = client_as(SUBMITTER, lumen_that_may())
     answer = client.post("/t/lumen/programs/new/", {"text": text}, secure=True)
     assert answer.status_code == 200
-    assert told in answer.content.decode()
+    assert sentence in answer.content.decode()
     assert text.split("\n")[0] in answer.content.decode()
 
 
 def test_operator_registers_with_a_reason_for_all_or_for_some() -> None:
     make_tenant("lumen")
     client = client_as(OPERATOR, None)
-    for said, told in (({}, b"Say why"), ({"reason": "asked for", "tenants": "nobody"}, b"There is no tenant nobody")):
-        assert told in client.post("/operator/programs/new/", {"text": TEXT} | said, secure=True).content
-    said = {"text": TEXT, "reason": "asked for", "tenants": "lumen, "}
-    assert client.post("/operator/programs/new/", said, secure=True).status_code == 302
+    for fields, sentence in (
+        ({}, b"Say why"),
+        ({"reason": "asked for", "tenants": "nobody"}, b"There is no tenant nobody"),
+    ):
+        assert sentence in client.post("/operator/programs/new/", {"text": TEXT} | fields, secure=True).content
+    fields = {"text": TEXT, "reason": "asked for", "tenants": "lumen, "}
+    assert client.post("/operator/programs/new/", fields, secure=True).status_code == 302
     assert CatalogueProgram.objects.get().tenants == ["lumen"]
 
 

@@ -122,8 +122,8 @@ def test_refusal_of_the_interface_names_every_field() -> None:
     caller = program_of("owner", lumen)
     reply = caller.post("tenants/lumen/programs/", {"document": {"name": "x", "shape": "round", "commnd": []}})
     assert reply.status_code == 422
-    told = [error["field"] for error in reply.json()["errors"]]
-    assert told == ["document.commnd", "document.shape", "document.command"]
+    fields = [error["field"] for error in reply.json()["errors"]]
+    assert fields == ["document.commnd", "document.shape", "document.command"]
     reply = caller.post("tenants/lumen/programs/", {"document": {}, "archive": "no base64!"})
     assert (reply.status_code, reply.json()["errors"][0]["field"]) == (400, "archive")
 
@@ -160,7 +160,7 @@ def test_operator_registers_lists_shows_and_retires(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ("name: mine\nshape: round\n", "shape: must be one of"),
         ("just words", "write the fields of one program"),
@@ -169,10 +169,10 @@ def test_operator_registers_lists_shows_and_retires(tmp_path: Path) -> None:
         ("name: mine\n? [a]\n: 1\n", "unhashable"),
     ],
 )
-def test_file_that_is_no_program_is_refused_with_what_is_wrong(tmp_path: Path, text: str, told: str) -> None:
+def test_file_that_is_no_program_is_refused_with_what_is_wrong(tmp_path: Path, text: str, sentence: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(CommandError, match=told):
+    with pytest.raises(CommandError, match=sentence):
         command("register", str(file), "--reason", "a try")
 
 

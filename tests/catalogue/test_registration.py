@@ -107,12 +107,12 @@ def test_edit_makes_the_next_version_and_the_same_again_makes_none() -> None:
     first, again = register(member(lumen)), register(member(lumen))
     second = register(member(lumen), title="Other")
     assert (first.pk, first.version, second.version) == (again.pk, 1, 2)
-    kept = stored_program(tenant_id=lumen.pk, name="align", version=1)
+    first_version = stored_program(tenant_id=lumen.pk, name="align", version=1)
     newest = stored_program(tenant_id=lumen.pk, name="align", version=None)
-    assert kept is not None
+    assert first_version is not None
     assert newest is not None
-    assert (kept.program.title, newest.program.title) == ("Alignment", "Other")
-    assert kept.program.digest == first.digest
+    assert (first_version.program.title, newest.program.title) == ("Alignment", "Other")
+    assert first_version.program.digest == first.digest
 
 
 def test_new_program_is_no_version_of_one_that_is_there() -> None:
@@ -184,13 +184,13 @@ def test_database_changes_no_version_and_no_archive() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_document_of_a_program_says_the_program_again(template: str) -> None:
-    said = TEMPLATES[template] | {
+    document = TEMPLATES[template] | {
         "environment": {"MODE": "fast"},
         "limits": {"open_files": 64},
         "modules": ["cuda/12"],
         "grace_seconds": 5,
     }
-    program = read(said, ProgramOwner())
+    program = read(document, ProgramOwner())
     assert isinstance(program, Program)
     assert read(document_of(program), ProgramOwner()) == program
 

@@ -91,8 +91,8 @@ def test_history_names_the_act_and_never_the_value() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(fields: dict[str, Any], code: str) -> None:
-    said: dict[str, Any] = {"name": "hub", "value": VALUE, "tenants": None, "by": BY, "at": NOON, "reason": WHY}
-    outcome = secret_set(**said | fields)
+    words: dict[str, Any] = {"name": "hub", "value": VALUE, "tenants": None, "by": BY, "at": NOON, "reason": WHY}
+    outcome = secret_set(**words | fields)
     assert isinstance(outcome, Refused)
     assert outcome.code == code
     assert VALUE not in outcome.sentence
@@ -143,16 +143,16 @@ def test_page_is_the_operators_and_shows_no_value(role: str) -> None:
     page = client.get("/operator/secrets/", secure=True)
     assert page.status_code == (200 if role == OPERATOR else 403)
     assert VALUE not in page.content.decode()
-    said = {"name": "second", "value": "second value", "tenants": "lumen", "reason": "asked for"}
-    client.post("/operator/secrets/", said, secure=True)
+    form = {"name": "second", "value": "second value", "tenants": "lumen", "reason": "asked for"}
+    client.post("/operator/secrets/", form, secure=True)
     client.post("/operator/secrets/hub/remove/", {"reason": "leaked"}, secure=True)
     assert {row.name for row in secrets_listed()} == ({"second"} if role == OPERATOR else {"hub"})
 
 
 def test_page_says_what_is_wrong_and_does_not_send_the_value_back() -> None:
     client = client_as(OPERATOR, None)
-    said = {"name": "hub", "value": VALUE, "tenants": "nobody", "reason": "asked for"}
-    page = client.post("/operator/secrets/", said, secure=True).content.decode()
+    form = {"name": "hub", "value": VALUE, "tenants": "nobody", "reason": "asked for"}
+    page = client.post("/operator/secrets/", form, secure=True).content.decode()
     assert "There is no tenant nobody" in page
     assert VALUE not in page
 

@@ -78,12 +78,12 @@ def test_job_with_the_operators_program_keeps_it_when_the_tenant_brings_one_of_t
     pool: Pool, lumen: Tenant
 ) -> None:
     register(BY, title="Theirs")
-    said = pinned(submit(pool, lumen, {"name": "align"}))
-    assert said == {"name": "align", "version": 1, "parameters": {}, "owner": "operator"}
+    pin = pinned(submit(pool, lumen, {"name": "align"}))
+    assert pin == {"name": "align", "version": 1, "parameters": {}, "owner": "operator"}
     register(member(lumen), title="Mine")
-    kept = stored_program(tenant_id=lumen.pk, name="align", version=said["version"], owner=said["owner"])
-    assert kept is not None
-    assert kept.program.title == "Theirs"
+    version = stored_program(tenant_id=lumen.pk, name="align", version=pin["version"], owner=pin["owner"])
+    assert version is not None
+    assert version.program.title == "Theirs"
     assert "owner" not in pinned(submit(pool, lumen, {"name": "align"}))
     assert pinned(submit(pool, lumen, {"name": "align", "owner": "operator"}))["owner"] == "operator"
 
