@@ -28,14 +28,14 @@ def socket_of(session: SessionBase | None, query: bytes = b"") -> ApplicationCom
     return ApplicationCommunicator(OverviewConsumer.as_asgi(), handshake)
 
 
-async def said(socket: ApplicationCommunicator) -> dict[str, Any]:
+async def message_from(socket: ApplicationCommunicator) -> dict[str, Any]:
     message = await socket.receive_output(timeout=PATIENCE)
     return json.loads(message["text"]) if message["type"] == "websocket.send" else message
 
 
 async def connected(socket: ApplicationCommunicator) -> dict[str, Any]:
     await socket.send_input({"type": "websocket.connect"})
-    return await said(socket)
+    return await message_from(socket)
 
 
 def test_staff_hear_what_happens_to_any_tenant() -> None:
@@ -43,9 +43,9 @@ def test_staff_hear_what_happens_to_any_tenant() -> None:
 
     async def story() -> list[dict[str, Any]]:
         socket = socket_of(auditor)
-        heard = [await connected(socket), await said(socket)]
+        heard = [await connected(socket), await message_from(socket)]
         await sync_to_async(notify.tenant_tell)(lumen.pk, "money")
-        heard.append(await said(socket))
+        heard.append(await message_from(socket))
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(timeout=PATIENCE)
         return heard
@@ -63,7 +63,7 @@ def test_after_a_gap_everything_is_asked_for_again() -> None:
     async def story() -> dict[str, Any]:
         socket = socket_of(auditor, b"after=0")
         await connected(socket)
-        first = await said(socket)
+        first = await message_from(socket)
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(timeout=PATIENCE)
         return first
@@ -78,10 +78,10 @@ def test_whoever_logs_out_hears_no_more(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def story() -> list[dict[str, Any]]:
         socket = socket_of(session)
-        heard = [await connected(socket), await said(socket)]
+        heard = [await connected(socket), await message_from(socket)]
         await sync_to_async(client.logout)()
         while heard[-1].get("type") != "websocket.close":
-            heard.append(await said(socket))
+            heard.append(await message_from(socket))
         await socket.send_input({"type": "websocket.disconnect", "code": 4404})
         await socket.wait(timeout=PATIENCE)
         return heard
