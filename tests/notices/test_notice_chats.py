@@ -70,7 +70,7 @@ class Chat:
         return self._answers.pop(0) if self._answers else TOOK
 
     @property
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         return [json.loads(letter.body)["text"] for letter in self.letters]
 
 
@@ -106,13 +106,13 @@ def test_an_address_is_greeted_once_and_told_what_its_person_ticked() -> None:
     choices_set(person=other, ways={NoticeKind.LOW_BALANCE: CHAT}, all_jobs=False)  # and has no address
     chat = Chat()
     assert (go(chat), go(chat)) == (1, 0)
-    assert "from now on" in chat.said[0]
+    assert "from now on" in chat.texts[0]
     assert (chat.letters[0].url, chat.letters[0].headers["Content-Type"]) == (URL, "application/json")
     low(tenant)
     tell(tenant, EventKind.BUDGET_PASSED)  # not ticked
     notices_collect(at=NOW)
     assert (go(chat), go(chat)) == (1, 0)
-    assert chat.said[1] == (
+    assert chat.texts[1] == (
         f"{NOW:%d %b %H:%M} (Lumen)  Low balance. 5.00 credits last 2 slots.\n"
         f"{settings.PUBLIC_URL}/t/{tenant.slug}/ledger/"
     )
@@ -126,23 +126,23 @@ def test_what_is_due_is_one_message_that_says_how_much_more_there_is(monkeypatch
     low(tenant, 5)
     chat = Chat()
     assert go(chat) == 1
-    assert chat.said[0].count("Low balance.") == 2
-    assert chat.said[0].endswith(f"And 3 more: {settings.PUBLIC_URL}/notices/")
+    assert chat.texts[0].count("Low balance.") == 2
+    assert chat.texts[0].endswith(f"And 3 more: {settings.PUBLIC_URL}/notices/")
     assert not Notice.objects.filter(chat_due_at__isnull=False).exists()
 
 
 def test_whoever_left_meanwhile_is_told_nothing() -> None:
-    left, stays = make_tenant(name="Left"), make_tenant(name="Stays")
-    _, person = wanting(tenant=left)
+    former, stays = make_tenant(name="Left"), make_tenant(name="Stays")
+    _, person = wanting(tenant=former)
     make_member(stays, OWNER, person)
-    low(left)
+    low(former)
     low(stays)
-    with scope(left):
+    with scope(former):
         Membership.objects.filter(user=person).delete()
     chat = Chat()
     assert go(chat) == 1
-    assert "Stays" in chat.said[0]
-    assert "Left" not in chat.said[0]
+    assert "Stays" in chat.texts[0]
+    assert "Left" not in chat.texts[0]
     with scope(stays):
         Membership.objects.filter(user=person).delete()
     low(stays)
@@ -156,7 +156,7 @@ def test_names_that_others_gave_call_nobody_in_the_channel() -> None:
     notices_collect(at=NOW)
     chat = Chat()
     go(chat)
-    assert "&lt;!channel&gt; &amp; @\N{ZERO WIDTH SPACE}all is done." in chat.said[0]
+    assert "&lt;!channel&gt; &amp; @\N{ZERO WIDTH SPACE}all is done." in chat.texts[0]
 
 
 def test_teams_takes_a_card() -> None:
@@ -232,7 +232,7 @@ def test_an_address_that_takes_nothing_for_three_days_is_switched_off_and_says_s
     low(tenant)
     chat = Chat()
     go(chat)
-    assert chat.said[0].count("Low balance.") == 1  # what came meanwhile is not told later
+    assert chat.texts[0].count("Low balance.") == 1  # what came meanwhile is not told later
 
 
 def moments() -> Iterator[datetime]:
@@ -250,8 +250,8 @@ def test_an_end_before_the_mark_says_it_again_and_loses_nothing(monkeypatch: pyt
             go(chat)
     assert go(chat) == 0  # its claim still stands
     assert (go(chat, NOW + LEASE), go(chat, NOW + LEASE)) == (1, 0)
-    assert len(set(chat.said)) == 1
-    assert len(chat.said) == 2
+    assert len(set(chat.texts)) == 1
+    assert len(chat.texts) == 2
 
 
 class _Death(Exception):

@@ -60,8 +60,8 @@ def low(tenant: Tenant) -> None:
     [("now", 9, (2, 9)), ("digest", 6, (2, 7)), ("digest", 7, (2, 7)), ("digest", 9, (3, 7)), ("", 9, None)],
 )
 def test_a_mail_is_due_at_once_or_at_seven(way: str, hour: int, due: tuple[int, int] | None) -> None:
-    found = mail_due(way, datetime(2026, 3, 2, hour, tzinfo=UTC))
-    assert found == (datetime(2026, 3, due[0], due[1], tzinfo=UTC) if due else None)
+    due_at = mail_due(way, datetime(2026, 3, 2, hour, tzinfo=UTC))
+    assert due_at == (datetime(2026, 3, due[0], due[1], tzinfo=UTC) if due else None)
 
 
 def test_a_mail_goes_to_whoever_asked_for_it_and_says_what_the_page_says() -> None:
@@ -145,14 +145,14 @@ def test_whoever_left_meanwhile_gets_no_mail() -> None:
 
 
 def test_a_mail_neither_shows_nor_counts_what_its_person_may_no_longer_see(monkeypatch: pytest.MonkeyPatch) -> None:
-    left, stays = make_tenant(name="Left"), make_tenant(name="Stays")
-    membership = make_member(left, OWNER)
+    former, stays = make_tenant(name="Left"), make_tenant(name="Stays")
+    membership = make_member(former, OWNER)
     make_member(stays, OWNER, membership.user)
     wants(membership.user, low_balance=DIGEST)
-    for tenant in (left, stays, stays):
+    for tenant in (former, stays, stays):
         low(tenant)
     notices_collect(at=NOW)
-    with scope(left):
+    with scope(former):
         Membership.objects.filter(pk=membership.pk).delete()
     monkeypatch.setattr(mails, "MOST_LINES", 1)
     assert go(NOW + timedelta(days=1)) == 1

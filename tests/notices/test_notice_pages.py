@@ -25,16 +25,16 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
 BELL = re.compile(r'<a id="bell".*?</a>', re.DOTALL)
 
 
-def told(tenant: Tenant, times: int = 1) -> None:
+def tell_low_balance(tenant: Tenant, times: int = 1) -> None:
     for _ in range(times):
         tell(tenant, EventKind.LOW_BALANCE, available=5_000_000, slots_left=2)
     notices_collect(at=NOW)
 
 
 def bell(client: Client, path: str) -> str:
-    found = BELL.search(client.get(path).content.decode())
-    assert found, path
-    return text_of(found[0])
+    match = BELL.search(client.get(path).content.decode())
+    assert match, path
+    return text_of(match[0])
 
 
 def reader(role: str = OWNER) -> tuple[Tenant, User, Client]:
@@ -48,7 +48,7 @@ def test_the_bell_counts_on_pages_of_a_tenant_and_of_the_account_and_by_itself()
     tenant, _, client = reader()
     paths = [f"/t/{tenant.slug}/market/", f"/t/{tenant.slug}/members/", "/notices/", "/notices/?part=bell"]
     assert {bell(client, path) for path in paths} == {"Notices, none unread"}
-    told(tenant, 2)
+    tell_low_balance(tenant, 2)
     assert {bell(client, path) for path in paths} == {"Notices, 2 unread"}
 
 
@@ -63,7 +63,7 @@ def test_the_bell_counts_for_the_staff_on_the_overview() -> None:
 def test_the_page_lists_ones_own_in_words_and_marks_them() -> None:
     tenant, person, client = reader()
     stranger = client_of(make_member(make_tenant(), OWNER).user)
-    told(tenant, 2)
+    tell_low_balance(tenant, 2)
     page = text_of(client.get("/notices/").content.decode())
     assert "You have 2 unread notices." in page
     assert "5.00 credits last 2 slots." in page
@@ -83,7 +83,7 @@ def test_the_page_lists_ones_own_in_words_and_marks_them() -> None:
 
 def test_whoever_marks_in_the_list_of_unread_ones_stays_there() -> None:
     tenant, person, client = reader()
-    told(tenant, 2)
+    tell_low_balance(tenant, 2)
     unread = "/notices/?show=unread"
     assert client.get(unread).content.decode().count('name="show" value="unread"') == 3
     assert client.get("/notices/").content.decode().count('name="show"') == 0
@@ -96,7 +96,7 @@ def test_whoever_marks_in_the_list_of_unread_ones_stays_there() -> None:
 @pytest.mark.parametrize("is_second", [False, True])
 def test_marking_all_on_any_page_marks_all_that_there_were_when_it_was_opened(query: str, is_second: bool) -> None:
     tenant, person, client = reader()
-    told(tenant, LIST.rows + 2)
+    tell_low_balance(tenant, LIST.rows + 2)
     html = client.get(f"/notices/{query}").content.decode()
     if is_second:
         following = re.search(r'href="(\?[^"]*)" rel="next"', html)
@@ -105,7 +105,7 @@ def test_marking_all_on_any_page_marks_all_that_there_were_when_it_was_opened(qu
         assert html.count('<tr class="unread"') == 2
     until = re.search(r'name="until" value="(\d+)"', html)
     assert until is not None
-    told(tenant)
+    tell_low_balance(tenant)
     client.post("/notices/read/", {"until": until[1]})
     unread = list(notices_of(person).filter(read_at=None).values_list("pk", flat=True))
     assert unread == [lines(person)[0].id], "the one that came later is unread, and no other one is"
@@ -114,7 +114,7 @@ def test_marking_all_on_any_page_marks_all_that_there_were_when_it_was_opened(qu
 @pytest.mark.parametrize("form", [{}, {"notice": "x"}, {"until": "-1"}, {"notice": "9" * 30}])
 def test_a_form_that_names_nothing_marks_nothing(form: dict[str, str]) -> None:
     tenant, _, client = reader()
-    told(tenant)
+    tell_low_balance(tenant)
     assert client.post("/notices/read/", form).status_code == 302
     assert Notice.objects.filter(read_at=None).count() == 1
 
@@ -127,7 +127,7 @@ def test_what_is_ticked_is_what_one_is_told_of() -> None:
     client.post("/notices/choices/", {"budget.bell": "on", "budget.toast": "on"})
     chosen = {(row.kind, row.bell, row.toast) for row in NoticeChoice.objects.filter(person=person)}
     assert chosen == {(kind.value, kind == NoticeKind.BUDGET, kind == NoticeKind.BUDGET) for kind in NoticeKind}
-    told(tenant)
+    tell_low_balance(tenant)
     tell(tenant, EventKind.BUDGET_PASSED)
     notices_collect(at=NOW)
     assert [line.kind for line in lines(person)] == [NoticeKind.BUDGET]

@@ -40,7 +40,7 @@ def notice(person: User, name: str, days_ago: int, **fields: object) -> Notice:
     return Notice.objects.create(person=person, **values)
 
 
-def left() -> set[str]:
+def sources() -> set[str]:
     return set(Notice.objects.values_list("source", flat=True))
 
 
@@ -59,9 +59,9 @@ def test_what_was_read_goes_after_90_days_and_what_was_not_after_a_year(person: 
     notice(person, "to be mailed, old", 91, bell=False, mail_due_at=NOW)
     notice(person, "to be said in chat, old", 91, bell=False, chat_due_at=NOW)
     assert retention_preview(at=NOW)["notices"] == 3
-    assert len(left()) == 7
+    assert len(sources()) == 7
     assert (apply(), apply()) == (3, 0)
-    assert left() == {"read, young", "unread, young", "to be mailed, old", "to be said in chat, old"}
+    assert sources() == {"read, young", "unread, young", "to be mailed, old", "to be said in chat, old"}
 
 
 def test_zero_keeps_them_for_good(person: User, settings: Settings) -> None:
@@ -69,12 +69,12 @@ def test_zero_keeps_them_for_good(person: User, settings: Settings) -> None:
     notice(person, "read", 100, read_at=NOW)
     notice(person, "unread", 400)
     assert apply() == 1
-    assert left() == {"read"}
+    assert sources() == {"read"}
     settings.RETENTION_NOTICES_UNREAD_DAYS = 0
     notice(person, "unread", 400)
     assert "notices" not in retention_preview(at=NOW)
     assert "notices" not in (retention_apply(clock=lambda: NOW) or {})
-    assert left() == {"read", "unread"}
+    assert sources() == {"read", "unread"}
 
 
 def test_the_event_stays_and_makes_no_notice_a_second_time() -> None:
@@ -102,7 +102,7 @@ def test_it_goes_piece_by_piece_until_what_is_young(person: User) -> None:
             yield piece.notices
 
     assert list(pieces()) == [3, 3, 1]
-    assert left() == {"young"}
+    assert sources() == {"young"}
     assert notices_forget(**limits).notices == 0
 
 

@@ -44,9 +44,9 @@ NONE = Ways(bell=False, toast=False)
 
 
 def tell(tenant: Tenant | None, kind: EventKind, subject: str = "", **data: Any) -> Event:
-    told = event(kind, pool_id=None, tenant_id=tenant.pk if tenant else None, subject=subject, at=NOW, data=data)
-    events_append([told])
-    return told
+    news = event(kind, pool_id=None, tenant_id=tenant.pk if tenant else None, subject=subject, at=NOW, data=data)
+    events_append([news])
+    return news
 
 
 def member(tenant: Tenant, role: str) -> User:
@@ -66,7 +66,7 @@ def lines(person: User) -> list[NoticeLine]:
     return notice_lines(notices_of(person).select_related("event", "tenant"))
 
 
-def told(persons: Iterable[User]) -> list[int]:
+def notice_counts(persons: Iterable[User]) -> list[int]:
     """How many notices each has in the list."""
     return [len(lines(person)) for person in persons]
 
@@ -95,9 +95,9 @@ def test_a_tenants_event_reaches_its_members_by_their_roles_and_nobody_else() ->
     stranger, operator = member(other, OWNER), make_staff(OPERATOR).user
     tell(tenant, EventKind.LOW_BALANCE, available=5_000_000, slots_left=2)
     assert notices_collect(at=NOW) == 2
-    by_role = dict(zip(TENANT_ROLES, told(persons), strict=True))
+    by_role = dict(zip(TENANT_ROLES, notice_counts(persons), strict=True))
     assert by_role == {VIEWER: 0, SUBMITTER: 0, BILLING: 1, OWNER: 1}
-    assert told([stranger, operator]) == [0, 0]
+    assert notice_counts([stranger, operator]) == [0, 0]
 
 
 def test_a_past_that_was_made_rings_for_nobody() -> None:
@@ -108,7 +108,7 @@ def test_a_past_that_was_made_rings_for_nobody() -> None:
     assert notices_collect(at=NOW) == 0
     tell(tenant, EventKind.LOW_BALANCE, available=4_000_000, slots_left=1)
     assert notices_collect(at=NOW) == 1
-    assert told([owner]) == [1]
+    assert notice_counts([owner]) == [1]
 
 
 def test_a_jobs_event_reaches_who_submitted_it_and_who_wants_to_hear_of_all_jobs() -> None:
@@ -119,7 +119,7 @@ def test_a_jobs_event_reaches_who_submitted_it_and_who_wants_to_hear_of_all_jobs
     job = job_of(tenant, submitter, "vision")
     tell(tenant, EventKind.JOB_FINISHED, f"job:{job.pk}")
     notices_collect(at=NOW)
-    assert told([submitter, colleague, owner, billing]) == [1, 0, 1, 0]
+    assert notice_counts([submitter, colleague, owner, billing]) == [1, 0, 1, 0]
     (line,) = lines(submitter)
     assert (line.title, line.text) == ("Finished.", "vision is done.")
     assert line.link == f"/t/{tenant.slug}/jobs/{job.pk}/"
@@ -131,7 +131,7 @@ def test_what_everybody_may_know_reaches_members_and_staff_once() -> None:
     nobody, operator = make_person(), make_staff(OPERATOR).user
     tell(None, EventKind.SERVER_LOST, "server:s1", server="s1")
     notices_collect(at=NOW)
-    assert told([person, operator, nobody]) == [1, 1, 0]
+    assert notice_counts([person, operator, nobody]) == [1, 1, 0]
     assert lines(person)[0].text == "s1 in the market does not answer."
 
 
@@ -146,7 +146,7 @@ def test_events_are_read_once_and_those_that_come_later_too(monkeypatch: pytest.
     assert notices_collect(at=NOW) == 0
     tell(tenant, EventKind.BUDGET_PASSED)
     assert notices_collect(at=NOW) == 1
-    assert told([owner]) == [6]
+    assert notice_counts([owner]) == [6]
 
 
 def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(monkeypatch: pyt
     assert notices_collect(at=NOW) == 1
     NoticeCursor.objects.update(cursor=0)  # the same events once more, as if the cursor had been lost
     notices_collect(at=NOW)
-    assert told([owner]) == [1]
+    assert notice_counts([owner]) == [1]
 
 
 class _Death(Exception):
@@ -181,7 +181,7 @@ def test_what_is_not_certain_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         held.setattr(collecting, "feed_cursor", lambda: first.pk - 1)
         assert notices_collect(at=NOW) == 0
     assert notices_collect(at=NOW) == 1
-    assert told([owner]) == [1]
+    assert notice_counts([owner]) == [1]
 
 
 def test_nobody_is_told_of_what_they_did_not_choose() -> None:
@@ -192,7 +192,7 @@ def test_nobody_is_told_of_what_they_did_not_choose() -> None:
     tell(None, EventKind.POOL_HELD)  # nobody's, unless they choose it
     choices_set(person=other, ways={NoticeKind.MARKET: ALL}, all_jobs=False)
     notices_collect(at=NOW)
-    assert told([owner, other]) == [0, 2]
+    assert notice_counts([owner, other]) == [0, 2]
 
 
 def test_whoever_leaves_or_loses_a_role_no_longer_reads_what_they_were_told() -> None:
@@ -202,13 +202,13 @@ def test_whoever_leaves_or_loses_a_role_no_longer_reads_what_they_were_told() ->
     tell(tenant, EventKind.FAIRNESS_CONCERN, title="Gini", days=7)
     notices_collect(at=NOW)
     person = membership.user
-    assert (told([person]), page_opening(person).unread) == ([2], 2)
+    assert (notice_counts([person]), page_opening(person).unread) == ([2], 2)
     with scope(tenant):
         Membership.objects.filter(pk=membership.pk).update(role=VIEWER)
     assert ([line.kind for line in lines(person)], page_opening(person).unread) == ([NoticeKind.FAIRNESS], 1)
     with scope(tenant):
         Membership.objects.filter(pk=membership.pk).delete()
-    assert (told([person]), page_opening(person).unread) == ([0], 0)
+    assert (notice_counts([person]), page_opening(person).unread) == ([0], 0)
 
 
 def test_reading_marks_ones_own_up_to_the_newest_that_was_shown() -> None:
@@ -250,7 +250,7 @@ def test_an_invitation_is_told_once_to_whoever_has_proved_the_address() -> None:
     done(invitation_create(tenant=tenant, email="guest@example.org", role=VIEWER, by=by, at=NOW))
     done(invitation_create(tenant=tenant, email="nobody@example.org", role=VIEWER, by=by, at=NOW))
     assert [notices_collect(at=NOW + timedelta(seconds=second)) for second in range(3)] == [1, 0, 0]
-    assert told([guest, other]) == [1, 0]
+    assert notice_counts([guest, other]) == [1, 0]
     assert lines(guest)[0].text == f"{owner.user} invites you to Lumen, as viewer."
     assert notices_collect(at=NOW + timedelta(days=30)) == 0
 
@@ -281,17 +281,17 @@ def test_owners_are_told_of_a_request_to_join_and_whoever_asked_of_the_answer() 
     ines, kim = make_person("ines@example.org", "Ines"), make_person("kim@example.org", "Kim")
     by = access_of(owner.user, tenant)
     done(may_be_asked_set(tenant=tenant, on=True, by=by, at=NOW))
-    asked = [
+    requests = [
         done(join_request_create(tenant=tenant.slug, why="The speech models.", person=person, at=NOW))
         for person in (ines, kim)
     ]
     assert [notices_collect(at=NOW + timedelta(seconds=second)) for second in range(2)] == [2, 0]
-    assert told([owner.user, viewer.user, other.user, ines, kim]) == [2, 0, 0, 0, 0]
+    assert notice_counts([owner.user, viewer.user, other.user, ines, kim]) == [2, 0, 0, 0, 0]
     newest, oldest = lines(owner.user)
     assert oldest.text == "Ines (ines@example.org) asks to join: \u201cThe speech models.\u201d"
     assert oldest.link == f"/t/{tenant.slug}/members/"
-    done(join_request_accept(request=asked[0], role=VIEWER, by=by, at=NOW))
-    done(join_request_decline(request=asked[1], by=by, at=NOW, reason="Ask Castor."))
+    done(join_request_accept(request=requests[0], role=VIEWER, by=by, at=NOW))
+    done(join_request_decline(request=requests[1], by=by, at=NOW, reason="Ask Castor."))
     assert [notices_collect(at=NOW + timedelta(seconds=second)) for second in range(2, 4)] == [2, 0]
     assert lines(ines)[0].text == "Lumen accepted your request: you are a member now, as viewer."
     assert (lines(kim)[0].text, lines(kim)[0].is_good) == ("Lumen declined your request: Ask Castor.", False)
@@ -309,7 +309,7 @@ def test_a_statement_is_told_when_its_month_is_over() -> None:
     assert notices_collect(at=first) == 0  # the first call only notes the month
     assert notices_collect(at=first + timedelta(minutes=2)) == 1
     assert notices_collect(at=first + timedelta(minutes=3)) == 0
-    assert told([owner, viewer]) == [1, 0]
+    assert notice_counts([owner, viewer]) == [1, 0]
     assert lines(owner)[0].text == f"The statement of May {created.year + 1} is complete."
 
 
@@ -328,10 +328,10 @@ def test_a_toast_is_shown_to_whoever_asked_for_its_kind_and_to_nobody_else(monke
     tell(tenant, EventKind.JOB_FINISHED, f"job:{job_of(tenant, None, 'of a colleague').pk}")
     tell(tenant, EventKind.BUDGET_PASSED)
     assert toasts() == []
-    asked = {kind: usual_ways(kind) for kind in NoticeKind} | {NoticeKind.ENDED: ALL}
-    choices_set(person=person, ways=asked, all_jobs=False)
+    ways = {kind: usual_ways(kind) for kind in NoticeKind} | {NoticeKind.ENDED: ALL}
+    choices_set(person=person, ways=ways, all_jobs=False)
     assert toasts() == ["Finished."]
-    choices_set(person=person, ways=asked, all_jobs=True)
+    choices_set(person=person, ways=ways, all_jobs=True)
     assert toasts() == ["Finished.", "Finished."]
 
 
@@ -343,8 +343,8 @@ def test_a_toast_that_waits_for_an_earlier_event_is_shown_with_the_next_answer()
 
     def toasts(after: int) -> tuple[list[str], int | None, bool]:
         with scope(tenant):
-            found = toasts_after(by=access_of(person, tenant), after=after)
-        return [toast.title for toast in found.toasts], found.cursor, found.more
+            answer = toasts_after(by=access_of(person, tenant), after=after)
+        return [toast.title for toast in answer.toasts], answer.cursor, answer.more
 
     before = feed_cursor()
     earlier = Writer(lambda: tell(make_tenant(), EventKind.BUDGET_CHANGED))
@@ -398,7 +398,7 @@ def test_whoever_finds_somebody_at_it_leaves() -> None:
         over.set()
         other.join(PATIENCE)
     assert notices_collect(at=NOW) == 1
-    assert told([owner]) == [1]
+    assert notice_counts([owner]) == [1]
 
 
 def test_a_notice_of_a_pool_names_it_and_leads_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
