@@ -37,18 +37,18 @@ def make_fair(slots: int = 14, *, every: int = 3, mode: str = "guarantee", **fie
         overwrite(pool)
     tarn = make_tenant("tarn")
     give(tarn, 1_000)
-    found = {tenant.slug: tenant for tenant in [*tenants, tarn]}
+    by_slug = {tenant.slug: tenant for tenant in [*tenants, tarn]}
     for slug, name in (NAMES | {"tarn": "Tarn Climate"}).items():
-        Tenant.objects.filter(pk=found[slug].pk).update(name=name)
-        found[slug].name = name
-    with scope(found["pelican"]):
-        TenantPolicy.objects.create(tenant=found["pelican"], pool=pool, lend=Lend.KEEP)
+        Tenant.objects.filter(pk=by_slug[slug].pk).update(name=name)
+        by_slug[slug].name = name
+    with scope(by_slug["pelican"]):
+        TenantPolicy.objects.create(tenant=by_slug["pelican"], pool=pool, lend=Lend.KEEP)
     jobs = []
     for wave, slot in enumerate(range(0, max(slots - every, 1), every)):
         for slug in ("tarn", "lumen", "orrin")[: 1 + wave % 3]:
             worth = {"kind": "linear", "slope": -1.0, "base": 80.0 + 7 * wave}
-            jobs.append(make_waiting(pool, found[slug], slot + 0.1, epochs=3 + wave % 3, value=worth))
+            jobs.append(make_waiting(pool, by_slug[slug], slot + 0.1, epochs=3 + wave % 3, value=worth))
     pool_advance(pool_id=pool.pk, at=pool.slot_start(slots - 1))
     while fairness_catch_up(most=100):
         pass
-    return Fair(pool, found, jobs)
+    return Fair(pool, by_slug, jobs)

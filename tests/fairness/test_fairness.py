@@ -118,8 +118,8 @@ def test_paper_mode_shows_what_its_mechanism_breaks() -> None:
     fairness_catch_up()
     [whole] = IntervalFairness.objects.filter(broken_count__gt=0)
     assert not whole.with_floors
-    told = {"job": other.pk, "tenant": other.tenant_id, "got": 90.0, "alone": 94.0, "broken": "below_alone"}
-    assert (whole.certificates, whole.broken) == (2, [told])
+    certificate = {"job": other.pk, "tenant": other.tenant_id, "got": 90.0, "alone": 94.0, "broken": "below_alone"}
+    assert (whole.certificates, whole.broken) == (2, [certificate])
 
 
 def test_keeps_what_was_written(history: History) -> None:

@@ -36,7 +36,7 @@ def limit(fair: Fair, **thresholds: float | None) -> Refused | None:
     return alerts_set(pool=fair.pool, thresholds=thresholds, by=BY, reason="The audit asks.", at=timezone.now())
 
 
-def told(kind: str) -> list[Event]:
+def events_of(kind: str) -> list[Event]:
     return list(Event.objects.filter(kind=kind).order_by("pk"))
 
 
@@ -52,24 +52,24 @@ def look() -> int:
 def test_passing_a_limit_is_told_once_and_again_after_it_came_back(fair: Fair) -> None:
     assert limit(fair, one_bidder=0.1, jain_index=0.5) is None
     assert (look(), look(), look()) == (1, 0, 0)
-    (event,) = told("fairness_alert")
+    (event,) = events_of("fairness_alert")
     assert (event.tenant_id, event.data["measure"], event.data["threshold"]) == (None, "one_bidder", 0.1)
     assert event.data["value"] > 0.1
     assert FairnessAlert.objects.get(measure="one_bidder").passed_at is not None
-    found = list(PoolDay.objects.values("pk", "one_bidder"))
+    days = list(PoolDay.objects.values("pk", "one_bidder"))
     PoolDay.objects.update(one_bidder=0)
     assert look() == 0
-    assert [event.data["measure"] for event in told("fairness_alert_over")] == ["one_bidder"]
-    for row in found:
+    assert [event.data["measure"] for event in events_of("fairness_alert_over")] == ["one_bidder"]
+    for row in days:
         PoolDay.objects.filter(pk=row["pk"]).update(one_bidder=row["one_bidder"])
     assert look() == 1
-    assert len(told("fairness_alert")) == 2
+    assert len(events_of("fairness_alert")) == 2
 
 
 def test_tenants_that_it_is_about_are_told_by_an_event_of_their_own(fair: Fair) -> None:
     limit(fair, lowest_ratio=0.5)  # Pelican keeps its cells and gains nothing
     assert look() == 1
-    (event,) = told("fairness_concern")
+    (event,) = events_of("fairness_concern")
     assert (event.tenant_id, event.data["value"]) == (fair.tenants["pelican"].pk, 0.0)
     assert event.kind in OWN_KINDS  # so that a webhook can ask for it
 

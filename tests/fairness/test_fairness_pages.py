@@ -76,20 +76,20 @@ def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits(
 
 def test_overview_says_what_was_worked_out(fair: Fair) -> None:
     today = day_of(timezone.now(), UTC)
-    found = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
+    overview = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
     text = lead(client_as(AUDITOR, None), "/fairness/?days=7")
-    assert f"0 of {found.certificates}" in text
-    assert found.certificates > 5
+    assert f"0 of {overview.certificates}" in text
+    assert overview.certificates > 5
     assert all(tenant.name in text for tenant in fair.tenants.values())
-    assert found.sum_of("gain") == pytest.approx(found.revenue)
-    assert sum(one.part_of_gains or 0.0 for one in found.tenants) == pytest.approx(1.0)
-    assert sum(one.part_of_cells or 0.0 for one in found.tenants) == pytest.approx(1.0)
-    pelican = found.tenant(fair.tenants["pelican"].pk)
+    assert overview.sum_of("gain") == pytest.approx(overview.revenue)
+    assert sum(one.part_of_gains or 0.0 for one in overview.tenants) == pytest.approx(1.0)
+    assert sum(one.part_of_cells or 0.0 for one in overview.tenants) == pytest.approx(1.0)
+    pelican = overview.tenant(fair.tenants["pelican"].pk)
     assert pelican is not None
     assert (pelican.offered_units, pelican.earned, pelican.reward) == (0, 0, None)
     assert pelican.kept_units > 0 < pelican.forgone
-    assert found.worst_off is not None
-    assert f"Worst off owner {found.worst_off.name}" in text
+    assert overview.worst_off is not None
+    assert f"Worst off owner {overview.worst_off.name}" in text
 
 
 def test_tables_of_the_overview_sort_and_export_by_themselves(fair: Fair) -> None:
@@ -166,10 +166,10 @@ def test_what_a_tenant_sees_is_its_part_of_what_all_have(fair: Fair) -> None:
 
 
 def test_page_of_an_interval_makes_the_rows_that_it_shows_alone(fair: Fair, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list[int]()
+    numbers = list[int]()
 
     def counted(view: View, row: Certificate, *rest: Any) -> CertificateRow:
-        made.append(row.job)
+        numbers.append(row.job)
         return whole(view, row, *rest)
 
     whole = read_interval._job
@@ -178,11 +178,11 @@ def test_page_of_an_interval_makes_the_rows_that_it_shows_alone(fair: Fair, monk
     busiest = IntervalFairness.objects.order_by("-certificates")[0].number
     account = interval_account(fair.pool, busiest)
     assert account is not None
-    assert (len(account.jobs) > 1, made) == (True, [])
-    assert [row.job for row in account.jobs_shown] == made
-    assert len(made) == 1
-    assert [row.job for row in account.jobs][:1] == made[:1]
-    assert len(made) == 1 + len(account.jobs)
+    assert (len(account.jobs) > 1, numbers) == (True, [])
+    assert [row.job for row in account.jobs_shown] == numbers
+    assert len(numbers) == 1
+    assert [row.job for row in account.jobs][:1] == numbers[:1]
+    assert len(numbers) == 1 + len(account.jobs)
 
 
 def test_interval_of_which_somebody_broke_the_rows_of_jobs_is_told_as_unreadable(fair: Fair) -> None:

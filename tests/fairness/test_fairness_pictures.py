@@ -49,8 +49,8 @@ def test_every_dot_and_mark_lies_inside_the_picture(gains: list[float]) -> None:
 @given(st.lists(st.tuples(st.floats(0, 9), st.floats(0.1, 9), st.floats(0, 9)), min_size=1, max_size=30))
 def test_bars_fill_at_most_the_picture(amounts: list[tuple[float, float, float]]) -> None:
     rows = [tenant(n, 1.0, earned=e, offered=o, kept=k) for n, (e, o, k) in enumerate(amounts)]
-    for found in (rewards_of(rows, worst=0), idle_of(rows)):
-        for bar in found.bars if found else ():
+    for picture in (rewards_of(rows, worst=0), idle_of(rows)):
+        for bar in picture.bars if picture else ():
             assert all(x >= 0 and x + width <= 100.000_001 for _, x, width in bar.parts)
 
 
@@ -106,7 +106,7 @@ def test_rows_without_a_value_come_last_whichever_way_a_list_is_sorted() -> None
 def test_a_period_compares_gains_with_what_the_quotas_say() -> None:
     assert (period_ratio(3.0, 2.0), period_ratio(3.0, 0.0), period_ratio(3.0, -1.0)) == (1.5, None, None)
     assert (period_reward(3.0, 2.0), period_reward(3.0, 0.0)) == (1.5, None)
-    found = spread({1: 1.0, 2: 3.0, 3: None}, {1: 2.0, 2: 2.0, 3: None})
-    assert (found.ratio_variance, found.lowest_ratio, found.jain_index, found.worst_off) == (1.0, 1.0, 1.0, None)
-    found = spread({}, {1: 3.0, 2: 1.0})
-    assert (found.ratio_variance, found.jain_index, found.reward_dispersion, found.worst_off) == (None, 0.8, 0.5, 2)
+    stats = spread({1: 1.0, 2: 3.0, 3: None}, {1: 2.0, 2: 2.0, 3: None})
+    assert (stats.ratio_variance, stats.lowest_ratio, stats.jain_index, stats.worst_off) == (1.0, 1.0, 1.0, None)
+    stats = spread({}, {1: 3.0, 2: 1.0})
+    assert (stats.ratio_variance, stats.jain_index, stats.reward_dispersion, stats.worst_off) == (None, 0.8, 0.5, 2)

@@ -27,9 +27,9 @@ def test_rows_read_back_exactly_and_are_written_over_where_they_may_be_there_onc
     with scope_disabled("rows of several tenants"):
         for more in (0.0, 1.0):
             rows_insert(days(pool.pk, tenant_ids, more), once=("pool_id", "day", "tenant_id"))
-            found = TenantDay.objects.order_by("tenant_id").values_list("tenant_id", "gain", "sold", "day")
+            rows = TenantDay.objects.order_by("tenant_id").values_list("tenant_id", "gain", "sold", "day")
             wanted = days(pool.pk, tenant_ids, more)
-            assert list(found) == [(row.tenant_id, row.gain, row.sold, row.day) for row in wanted]
+            assert list(rows) == [(row.tenant_id, row.gain, row.sold, row.day) for row in wanted]
 
 
 def test_rows_of_another_tenant_are_refused() -> None:
