@@ -23,7 +23,7 @@ from scheduling.models import Interval, LaneClock, Pool
 from tenants.models import Tenant
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
-from tests.scheduling.live import book_is_sound, fund, make_live_pool, moment, submit, submitted, taken
+from tests.scheduling.live import book_is_sound, fund, holdings, make_live_pool, moment, submit, submitted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,8 +91,8 @@ def test_an_interval_with_the_book_locked_and_an_admission_both_go_on(monkeypatc
     assert interval.jobs_awarded == 1
     assert isinstance(admission, Submitted)
     assert admission.award is not None
-    assert taken(pool)["s01", "worker", "home", 3] == 4.0
-    assert taken(pool, "batch")["s01", "worker", "home", 4] == 4.0
+    assert holdings(pool)["s01", "worker", "home", 3] == 4.0
+    assert holdings(pool, "batch")["s01", "worker", "home", 4] == 4.0
     assert book_is_sound()
 
 

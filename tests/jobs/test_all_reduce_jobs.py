@@ -12,7 +12,7 @@ from scheduling.models import Award
 from scheduling.programs import hours, worth
 from scheduling.quotes.quotes import Quote
 from tenants.scoping import scope_disabled
-from tests.market.test_units_for_nothing import ATTACK, LANES, asked, door, quoted
+from tests.market.test_units_for_nothing import ATTACK, LANES, door, quoted, submission
 from tests.scheduling.clocks import advance
 from tests.scheduling.live import member, moment
 
@@ -26,7 +26,7 @@ WITHOUT: dict[str, Any] = {"ps_demand": [], "ps_mbps": None}
 def test_is_quoted_taken_and_run_without_any_parameter_server(lane: str) -> None:
     pool, renter = door(lane)
     assert isinstance(quoted(lane, pool, renter, **WITHOUT), Quote)
-    submitted = asked(lane, pool, renter, **WITHOUT)
+    submitted = submission(lane, pool, renter, **WITHOUT)
     assert isinstance(submitted, Submitted), submitted
     for slot in range(1, 20):
         advance(pool, slot)
@@ -39,7 +39,7 @@ def test_is_quoted_taken_and_run_without_any_parameter_server(lane: str) -> None
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
-@pytest.mark.parametrize("ask", [asked, quoted])
+@pytest.mark.parametrize("ask", [submission, quoted])
 def test_numbers_of_parameter_servers_and_our_own_trainer_need_them(ask: Any) -> None:
     pool, renter = door("batch")
     answer = ask("batch", pool, renter, ps_demand=[])

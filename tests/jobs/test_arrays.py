@@ -64,9 +64,9 @@ def proven(pool: Pool) -> list[Any]:
 
 
 def page(client: Client, path: str = "") -> str:
-    found = client.get(f"/t/lumen/jobs/{path}", secure=True)
-    assert found.status_code == 200, found.content
-    return found.content.decode()
+    response = client.get(f"/t/lumen/jobs/{path}", secure=True)
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def test_members_are_jobs_of_their_own_and_their_sums_are_those_of_what_they_pay(world) -> None:
@@ -77,10 +77,10 @@ def test_members_are_jobs_of_their_own_and_their_sums_are_those_of_what_they_pay
     ]
     assert sums(by, array).states == {"queued": 5}
     advance(pool, 40)
-    found = sums(by, array)
-    assert (found.states, found.in_words, found.is_alive) == ({"finished": 5}, "5 finished", False)
+    totals = sums(by, array)
+    assert (totals.states, totals.in_words, totals.is_alive) == ({"finished": 5}, "5 finished", False)
     with scope(by.tenant):
-        assert found.price == sum(award.paid - award.returned for award in Award.objects.all())
+        assert totals.price == sum(award.paid - award.returned for award in Award.objects.all())
     assert proven(pool) == []
     assert audit.verify().is_clean
 
@@ -232,11 +232,11 @@ def in_one_interval(by: Access) -> list[set[int | None]]:
     """Of each array, the intervals in which its members were awarded; None: not yet."""
     with scope(by.tenant):
         award = {award.job_id: award.interval_id for award in Award.objects.all()}
-    found: dict[int, set[int | None]] = {}
+    intervals: dict[int, set[int | None]] = {}
     for job in jobs(by):
         if job.array_id is not None:
-            found.setdefault(job.array_id, set()).add(award.get(job.pk))
-    return list(found.values())
+            intervals.setdefault(job.array_id, set()).add(award.get(job.pk))
+    return list(intervals.values())
 
 
 def test_members_that_go_together_are_bought_in_one_interval(world) -> None:

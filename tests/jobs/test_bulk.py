@@ -136,7 +136,7 @@ def test_jobs_in_bulk_are_the_jobs_that_they_are_by_themselves(world, seed: int)
     pool, by, _ = world
     (before,) = one_by_one(pool, by, [JobWords("before", SPEC)], slot=0.1)
     assert isinstance(before, TrainingJob)
-    words, found = some(seed, pool, before.pk), []
+    words, stories = some(seed, pool, before.pk), []
     for submit in (one_by_one, in_bulk):
         with undone():
             jobs = submit(pool, by, words)
@@ -145,8 +145,8 @@ def test_jobs_in_bulk_are_the_jobs_that_they_are_by_themselves(world, seed: int)
             advance(pool, 5)
             with scope_disabled("the test verifies everything"):
                 assert jobs_verify(pool, list(TrainingJob.objects.select_related("pool"))) == []
-            found.append((submitted, everything(before.pk)))
-    alone, bulk = found
+            stories.append((submitted, everything(before.pk)))
+    alone, bulk = stories
     assert bulk[0] == alone[0]
     assert bulk[1] == alone[1]
     assert len(bulk[0]["jobs"]) == 12
@@ -155,13 +155,13 @@ def test_jobs_in_bulk_are_the_jobs_that_they_are_by_themselves(world, seed: int)
 
 def test_in_an_elastic_pool_too() -> None:
     pool, _, renter = make_elastic()
-    by, words, found = member(renter), [JobWords("a", SPEC), JobWords("b", SPEC | {"epochs": 2})], []
+    by, words, stories = member(renter), [JobWords("a", SPEC), JobWords("b", SPEC | {"epochs": 2})], []
     for submit in (one_by_one, in_bulk):
         with undone():
             submit(pool, by, words)
-            found.append(everything(0))
-    assert found[0] == found[1]
-    assert len(found[0]["jobs"]) == 2
+            stories.append(everything(0))
+    assert stories[0] == stories[1]
+    assert len(stories[0]["jobs"]) == 2
 
 
 FLAWED: list[tuple[JobWords, str]] = [
@@ -265,11 +265,11 @@ def test_a_thousand_ask_the_database_as_often_as_ten(world) -> None:
 
 def test_programs_of_the_catalogue_are_looked_up_once(world, monkeypatch: pytest.MonkeyPatch) -> None:
     pool, by, _ = world
-    asked = []
-    monkeypatch.setattr("scheduling.jobs.intake.usable_programs", lambda **words: asked.append(words) or [])
+    calls = []
+    monkeypatch.setattr("scheduling.jobs.intake.usable_programs", lambda **words: calls.append(words) or [])
     refusal = in_bulk(pool, by, [JobWords("x", SPEC | {"program": {"name": "align"}})] * 3)
     assert refusal.refused == 3
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_refusals_are_named_up_to_a_number(world) -> None:

@@ -25,6 +25,7 @@ from tests.scheduling.live import (
     enter,
     events,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     member,
@@ -34,7 +35,6 @@ from tests.scheduling.live import (
     publish,
     settle,
     submitted,
-    taken,
 )
 from tests.scheduling.pages import client_as, text_of
 
@@ -109,7 +109,7 @@ def test_before_its_start_all_the_money_and_all_the_units_come_back() -> None:
     pool, lumen, castor, award = rented()
     cancel(award.job, lumen)
     assert (money(lumen), money(castor), operator_money()) == ((1_000_000_000, 0, 0), (0, 0, 0), 0)
-    assert taken(pool, "batch") == {}
+    assert holdings(pool, "batch") == {}
     row = again(award)
     assert (row.state, row.cut_at, row.returned) == ("ended", 2, 30)
     assert freed() == []  # its tenant has paid for nothing: they are the owner's to earn on
@@ -148,7 +148,7 @@ def test_units_given_up_while_it_runs_are_on_sale_for_its_account() -> None:
     settle(pool, 0)
     cancel(award.job, lumen, slot=1.5)
     assert freed() == [("worker", "home", 2, 4.0), ("ps", "home", 2, 1.0)]
-    assert {slot for *_, slot in taken(pool, "batch")} == {0, 1}
+    assert {slot for *_, slot in holdings(pool, "batch")} == {0, 1}
 
 
 def test_in_its_last_slot_nothing_is_left_to_give_up() -> None:
@@ -170,7 +170,7 @@ def test_an_own_award_is_free_and_its_cells_are_its_tenants_before_the_frontier(
     settle(pool, 0)
     cancel(award.job, castor, slot=1)
     assert [slot for _, _, slot, _ in freed()] == [2, 2]
-    assert {slot for *_, slot in taken(pool, "batch")} == {0, 1}
+    assert {slot for *_, slot in holdings(pool, "batch")} == {0, 1}
 
 
 def test_an_instant_award_gives_back_the_operators_units() -> None:
@@ -179,7 +179,7 @@ def test_an_instant_award_gives_back_the_operators_units() -> None:
     fund(lumen)
     answer = submitted(pool, lumen, slot=0.5)
     cancel(answer.job, lumen, slot=0.6)
-    assert (taken(pool), money(lumen)) == ({}, (1_000_000_000, 0, 0))
+    assert (holdings(pool), money(lumen)) == ({}, (1_000_000_000, 0, 0))
     with scope_disabled("the test looks at all awards"):
         assert Award.objects.get().state == "ended"
         assert Server.objects.count() == 1
@@ -197,11 +197,11 @@ def test_a_job_accepted_under_a_budget_can_be_cancelled_when_the_budget_is_gone(
     percent=st.integers(0, 100),
 )
 def test_what_is_kept_is_the_rules_part_to_the_last_micro_credit(charges, percent) -> None:
-    kept = kept_parts(charges, percent)
+    parts = kept_parts(charges, percent)
     paid = sum(amount for slot in charges for _, amount in slot)
-    assert sum(amount for _, amount in kept) == paid * percent // 100
-    assert all(amount > 0 for _, amount in kept)
-    for owner, amount in kept:
+    assert sum(amount for _, amount in parts) == paid * percent // 100
+    assert all(amount > 0 for _, amount in parts)
+    for owner, amount in parts:
         assert amount <= sum(part for slot in charges for who, part in slot if who == owner)
 
 
@@ -212,8 +212,8 @@ def test_what_is_told_of_a_cancellation_is_what_comes_back_with_it(slot: float, 
     _, lumen, _, award = rented(**adjusted)
     before = money(lumen)[0]
     cancel(award.job, lumen, slot=slot)
-    (told,) = events("job_cancelled")
-    assert told.data["returned"] == money(lumen)[0] - before == back
+    (event,) = events("job_cancelled")
+    assert event.data["returned"] == money(lumen)[0] - before == back
 
 
 def state_of(award: Award) -> str:

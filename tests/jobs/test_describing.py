@@ -89,8 +89,8 @@ def test_of_a_script_that_names_its_deadline_nobody_asks_by_when() -> None:
 
 def test_a_deadline_after_it_is_wanted_ends_what_it_is_worth_and_raises_nothing() -> None:
     dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+20hours")
-    described, found = (understood(JobWording(WORTH, script=text)).spec["value"] for text in (TEXT, dated))
-    assert found == described | {"kind": "sigmoid_until", "until": 240.0}
+    described, value = (understood(JobWording(WORTH, script=text)).spec["value"] for text in (TEXT, dated))
+    assert value == described | {"kind": "sigmoid_until", "until": 240.0}
 
 
 def test_a_worth_counts_from_the_arrival_at_the_latest_unless_it_is_a_time_from_then_on() -> None:

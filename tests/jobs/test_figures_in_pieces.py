@@ -197,15 +197,15 @@ def test_what_was_delivered_before_a_loss_is_told_of_a_job_that_never_got_anothe
     [lost] = prorated.awards(job)
     award_fail(award_id=lost.pk, slot=10, detail="power", at=moment(prorated.pool, 10.5))
     client = client_as(OWNER, job.tenant)
-    assert "Price of the whole run not decided" in told(client, job)
+    assert "Price of the whole run not decided" in page_of(client, job)
     if end == "cancelled":
         take_back(prorated, job, 10.7)
     else:
         advance(prorated.pool, 30.5)
     assert prorated.row(job).state == end
     assert book_of(job).paid > 0
-    assert f"It paid {shown(book_of(job).paid)}" in told(client, job)
-    assert "It cost nothing" not in told(client, job)
+    assert f"It paid {shown(book_of(job).paid)}" in page_of(client, job)
+    assert "It cost nothing" not in page_of(client, job)
     if end == "expired":
         [event] = events("job_expired")
         kind = kind_of(event.kind)
@@ -215,7 +215,7 @@ def test_what_was_delivered_before_a_loss_is_told_of_a_job_that_never_got_anothe
         assert message_text(kind.message, "long", event.data) == sentence
 
 
-def told(client: Client, job: TrainingJob) -> str:
+def page_of(client: Client, job: TrainingJob) -> str:
     """Its page."""
     return text_of(client.get(reverse("job", args=[job.tenant.slug, job.pk]), secure=True).content.decode())
 
@@ -312,14 +312,14 @@ def test_what_is_set_against_an_estimate_is_the_price_of_all_pieces_once_they_ar
     with scope(job.tenant):
         estimate = {"earliest": 8, "latest": 24, "price_low": 0, "price_high": high}
         StartEstimate.objects.create(tenant=job.tenant, job=job, made_at=job.submitted_at, **estimate)
-    for slot, told in ((18.5, (True, None, 0)), (80.5, (False, False, 1))):
+    for slot, expected in ((18.5, (True, None, 0)), (80.5, (False, False, 1))):
         advance(prorated.pool, slot)
         with scope(job.tenant):
             row = TrainingJob.objects.select_related("pool", "tenant").get(pk=job.pk)
             page, record = job_page(row, at=moment(prorated.pool, slot), money=True), estimates_record(prorated.pool)
         assert page.estimate is not None
         assert page.estimate.paid == book_of(job).paid
-        assert (page.estimate.so_far, page.estimate.price_held, record.estimates) == told
+        assert (page.estimate.so_far, page.estimate.price_held, record.estimates) == expected
         assert record.paid_in_range == 0
     assert prorated.awards(job)[0].paid < high < book_of(job).paid
 
@@ -376,16 +376,16 @@ def test_a_loss_of_the_place_at_home_tells_what_came_back_of_the_piece_that_ran(
 
 
 def test_the_preview_of_a_loss_counts_what_ends_with_it_on_other_servers(prorated: Prorated) -> None:
-    _, said, done = lose_the_home(prorated)
+    _, forecast, done = lose_the_home(prorated)
     assert done.refunded > 0
-    assert (said.awards, said.refunded, said.jobs) == (done.awards, done.refunded, done.jobs)
+    assert (forecast.awards, forecast.refunded, forecast.jobs) == (done.awards, done.refunded, done.jobs)
 
 
 def test_a_notice_of_a_job_that_was_never_done_does_not_say_that_alone_was_better() -> None:
     words = EventKind.AWARD_ADJUSTED.message
     assert words is not None
-    told = [words.text("train", {"refunded": 2_000_000, "cause": cause}) for cause in ("not_done", "better_alone")]
-    assert told == [
+    texts = [words.text("train", {"refunded": 2_000_000, "cause": cause}) for cause in ("not_done", "better_alone")]
+    assert texts == [
         "train: it was never done, so 2.00 came back.",
         "train: alone it would have been worth more, so 2.00 came back.",
     ]

@@ -314,8 +314,8 @@ def test_interface_lists_and_sends_them_and_another_tenant_finds_nothing(award: 
 def test_part_of_a_file_is_sent_where_it_is_asked_for(award: Award) -> None:
     client, base = client_as("viewer", award.tenant), f"/api/v1/tenants/lumen/jobs/{award.job_id}/files/content/"
 
-    def sent(asked: str, **headers: str) -> tuple[int, bytes, str | None]:
-        answer = client.get(base, {"path": MODEL}, headers={"range": asked} | headers)
+    def sent(range_header: str, **headers: str) -> tuple[int, bytes, str | None]:
+        answer = client.get(base, {"path": MODEL}, headers={"range": range_header} | headers)
         return answer.status_code, bytes_of(answer), answer.headers.get("Content-Range")
 
     whole = bytes(range(200))

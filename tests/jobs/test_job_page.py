@@ -83,11 +83,11 @@ def settled_in_book(job: TrainingJob, tenant: Tenant) -> int:
 
 def sent(scene: Story, tenant: Tenant, lane: str, **spec: Any) -> TrainingJob:
     """Submitted now."""
-    taken = job_submit(
+    answer = job_submit(
         pool=scene.pool, name="now", spec=SPEC | spec, lane=lane, by=member(tenant), at=timezone.now(), client_key=None
     )
-    assert isinstance(taken, Submitted), taken
-    return taken.job
+    assert isinstance(answer, Submitted), answer
+    return answer.job
 
 
 def address(scene: Story, job: TrainingJob, what: str = "") -> str:

@@ -270,8 +270,8 @@ def test_page_reads_an_index_and_sorts_nothing(case: str) -> None:
                 table_of(RequestFactory().get(f"/{place or '?' + sort}"), rows, JOBS)
             with connection.cursor() as cursor:
                 cursor.execute("EXPLAIN (FORMAT JSON) " + seen[0]["sql"])
-                (found,) = cursor.fetchone()
-            text = found if isinstance(found, str) else json.dumps(found)
+                (plan,) = cursor.fetchone()
+            text = plan if isinstance(plan, str) else json.dumps(plan)
             nodes = re.findall(r'"Node Type": "([^"]+)"', text)
             sorts = re.findall(r'"Node Type": "(?:Incremental )?Sort".*?"Plan Rows": (\d+)', text)
             assert '"Relation Name": "scheduling_trainingjob"' in text

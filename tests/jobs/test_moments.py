@@ -91,8 +91,8 @@ def test_what_would_have_been_otherwise_starts_from_the_worth_that_was_decided_o
         advance(pool, slot)
     with scope_disabled("the test looks at everything"):
         number = Award.objects.get(job=second.job).interval.number
-    asked = {"pool_id": pool.pk, "number": number, "job_id": second.job.pk, "field": "epochs", "value": 2}
-    assert isinstance(what_if_start(by=by, at=moment(pool, 60), **asked), WhatIfSeen)
+    question = {"pool_id": pool.pk, "number": number, "job_id": second.job.pk, "field": "epochs", "value": 2}
+    assert isinstance(what_if_start(by=by, at=moment(pool, 60), **question), WhatIfSeen)
 
 
 @pytest.mark.wide

@@ -108,8 +108,8 @@ def test_what_is_bought_together_is_whole_unless_somebody_says_otherwise(world: 
     assert isinstance(together, SubmittedArray)
     assert isinstance(apart, SubmittedArray)
     with scope(world.guest):
-        found = {job.array_id: said_of(job) for job in TrainingJob.objects.all()}
-    assert found == {together.array.pk: (None, None), apart.array.pk: (True, None)}
+        settings = {job.array_id: said_of(job) for job in TrainingJob.objects.all()}
+    assert settings == {together.array.pk: (None, None), apart.array.pk: (True, None)}
     refused = array_submit(spec={**short, "divisible": True}, together=True, **order)
     assert isinstance(refused, InvalidJob)
     assert refused.field == "together"
@@ -171,7 +171,7 @@ def test_lines_of_ours_are_read_in_the_head_of_a_script() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "told"),
+    ("numbers", "share"),
     [
         ({"step": 30, "of": 100}, (30.0, 100.0)),
         ({"epoch": 3, "of": 8, "loss": 0.1}, (3.0, 8.0)),
@@ -187,8 +187,8 @@ def test_lines_of_ours_are_read_in_the_head_of_a_script() -> None:
         ([5], None),
     ],
 )
-def test_what_a_program_of_ones_own_says_is_done(numbers: object, told: object) -> None:
-    assert share_reported({"numbers": numbers}) == told
+def test_what_a_program_of_ones_own_says_is_done(numbers: object, share: object) -> None:
+    assert share_reported({"numbers": numbers}) == share
     assert share_reported(numbers) is None
 
 
@@ -235,9 +235,9 @@ def test_the_numbers_of_ones_own_program_count_where_no_refund_depends_on_them(
 def test_how_guesses_of_a_course_held_is_counted() -> None:
     first = Guess(pieces=4, end=40, price=100)
     begun = [Begun(first, 40, 100), Begun(first, 32, 120), Begun(first, 48, 90), Begun(first, None, 10)]
-    found = record([*begun, Begun(replace(first, end=30), 34, 100)])
-    assert found == CourseRecord(jobs=5, by_then=2, later=2, later_by=6.0, unfinished=1, no_dearer=4)
-    assert found.sentence == (
+    course = record([*begun, Begun(replace(first, end=30), 34, 100)])
+    assert course == CourseRecord(jobs=5, by_then=2, later=2, later_by=6.0, unfinished=1, no_dearer=4)
+    assert course.sentence == (
         "of 5 jobs, 2 ended by the guessed end; 2 later, half of them by at most 6 slots; 1 did not finish; "
         "4 cost no more than guessed."
     )

@@ -28,7 +28,7 @@ QUEUED, CANCELLED, EXPIRED = JobState.QUEUED, JobState.CANCELLED, JobState.EXPIR
 
 
 def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> None:
-    said = [
+    projections = [
         _FirstStart(1, start=10, began=10, state=JobState.FINISHED),
         _FirstStart(1, start=10, began=4, state=JobState.FINISHED),  # it rented before
         _FirstStart(1, start=10, began=12, state=JobState.RUNNING),
@@ -41,9 +41,9 @@ def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> Non
         _FirstStart(1, start=30, began=22, state=JobState.AWARDED),  # nobody knows yet
         _FirstStart(1, start=10, began=None, state=CANCELLED),
     ]
-    found = held(said, slot=20)
-    assert found == PastProjections(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
-    assert found.sentence == (
+    past = held(projections, slot=20)
+    assert past == PastProjections(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
+    assert past.sentence == (
         "of 8 jobs with a projected start, 2 started by then; 2 later, half of them by at most 5 slots; "
         "4 not at all, or not yet."
     )
@@ -75,9 +75,9 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     page = browser.get(f"/t/lumen/jobs/{waits.pk}/", secure=True).content.decode()
     assert f"Planned anew at {sentence}" in " ".join(page.split())
     caller = program_of(OWNER, lumen)
-    told = caller.get(f"tenants/lumen/jobs/{waits.pk}/explain/").json()["projection"]
-    assert (told["start_slot"], told["moved"]["start_slot"], told["moved"]["jobs"]) == (11, 8, [comes.pk])
-    assert told["moved"]["sentence"].endswith(sentence)
+    plan = caller.get(f"tenants/lumen/jobs/{waits.pk}/explain/").json()["projection"]
+    assert (plan["start_slot"], plan["moved"]["start_slot"], plan["moved"]["jobs"]) == (11, 8, [comes.pk])
+    assert plan["moved"]["sentence"].endswith(sentence)
     advance(pool, 12.5)
     late = make_waiting(pool, lumen, 12.6, epochs=3, value={**LINEAR, "base": 300.0}, **ONE)
     advance(pool, 14.5)

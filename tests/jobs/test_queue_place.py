@@ -28,8 +28,8 @@ def waiting() -> tuple[Pool, list[Tenant], list[TrainingJob]]:
 def place(job: TrainingJob) -> tuple[int, int, bool] | None:
     with scope(job.tenant):
         job = TrainingJob.objects.select_related("pool").get(pk=job.pk)
-        found = queue_place(job, at=timezone.now())
-        return None if found is None else (found.place, found.mine, found.more)
+        queue = queue_place(job, at=timezone.now())
+        return None if queue is None else (queue.place, queue.mine, queue.more)
 
 
 def test_the_place_is_that_of_the_arrival_and_of_jobs_that_came_together_the_first_is_first(waiting) -> None:

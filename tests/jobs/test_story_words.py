@@ -58,9 +58,9 @@ def test_notices_with_amounts_of_jobs_are_for_readers_of_jobs_and_those_of_the_b
     assert kind.message is not None
     assert message_text(kind.message, "vision", {"paid": 2_460_000}) == "vision: 2.46 credits are set aside for it."
     for event in (kind for kind in EventKind if kind.message is not None):
-        told = KINDS_OF_EVENTS[event].permission
+        permission = KINDS_OF_EVENTS[event].permission
         if event in ABOUT_JOBS:
-            assert told == Permission.JOBS_VIEW
+            assert permission == Permission.JOBS_VIEW
         elif event.audience == Audience.TENANT_MONEY:
-            assert told == Permission.LEDGER_VIEW
+            assert permission == Permission.LEDGER_VIEW
     assert not allows([BILLING], Permission.JOBS_VIEW)  # who sees the book alone hears of no job

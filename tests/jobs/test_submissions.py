@@ -29,11 +29,11 @@ def as_the_database_gives_it(document: object) -> object:
 
 @given(documents)
 def test_what_is_told_is_what_is_stored(document: dict[str, object]) -> None:
-    kept = as_the_database_gives_it(document)
-    assert records.to_bytes(as_stored(document)) == records.to_bytes(as_stored(kept))
+    stored = as_the_database_gives_it(document)
+    assert records.to_bytes(as_stored(document)) == records.to_bytes(as_stored(stored))
 
 
 @pytest.mark.parametrize("number", [1e16, 1e22, 1.2345e25, -0.0, 5e-324, 1.7976931348623157e308, 0.1, 100000.0])
 def test_numbers_that_python_and_the_database_write_otherwise(number: float) -> None:
-    kept = as_the_database_gives_it({"n": number})
-    assert records.to_bytes(as_stored({"n": number})) == records.to_bytes(as_stored(kept))
+    stored = as_the_database_gives_it({"n": number})
+    assert records.to_bytes(as_stored({"n": number})) == records.to_bytes(as_stored(stored))

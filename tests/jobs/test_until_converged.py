@@ -30,11 +30,11 @@ def submit(**spec: Any) -> Any:
     return job_submit(spec={name: value for name, value in (WISH | spec).items() if value is not None}, **wish)
 
 
-@pytest.mark.parametrize("said", [{}, {"threshold": 0.02}, {"threshold": 0.02, "patience": 5}])
-def test_a_job_may_end_with_its_loss_and_what_it_leaves_open_has_a_default(said: dict[str, Any]) -> None:
-    outcome = submit(until_converged=said)
+@pytest.mark.parametrize("target", [{}, {"threshold": 0.02}, {"threshold": 0.02, "patience": 5}])
+def test_a_job_may_end_with_its_loss_and_what_it_leaves_open_has_a_default(target: dict[str, Any]) -> None:
+    outcome = submit(until_converged=target)
     assert isinstance(outcome, Submitted), outcome
-    assert (outcome.job.state, outcome.job.spec["until_converged"]) == (JobState.QUEUED, said)
+    assert (outcome.job.state, outcome.job.spec["until_converged"]) == (JobState.QUEUED, target)
 
 
 @pytest.mark.parametrize(
@@ -73,42 +73,42 @@ TICKED = PROGRAM_FIELDS | {"until_converged": "on"}
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "target"),
     [
         (TICKED, {"threshold": 0.01, "patience": 3}),
         (TICKED | {"threshold": "0.3", "patience": "5"}, {"threshold": 0.003, "patience": 5}),
         (PROGRAM_FIELDS | {"threshold": "0.3"}, None),  # the box is what counts
     ],
 )
-def test_the_form_says_it_and_shows_it_again(fields: dict[str, str], said: dict[str, Any] | None) -> None:
+def test_the_form_says_it_and_shows_it_again(fields: dict[str, str], target: dict[str, Any] | None) -> None:
     pool, _, renter = make_elastic()
     client = client_as("owner", renter)
     answer = client.post(f"/t/{renter.slug}/submit/", FIELDS | fields, secure=True)
     [job] = jobs()
     assert answer.status_code == 302
-    assert job.spec.get("until_converged") == said
+    assert job.spec.get("until_converged") == target
     page = client.get(f"/t/{renter.slug}/submit/?from={job.pk}", secure=True).content.decode()
     assert "Stop when the loss has stopped falling" in page
     values = form_values(job.spec, list(ResourceKind.objects.filter(pool=pool)))
     assert values is not None
     shown = {name: values[name] for name in ("until_converged", "threshold", "patience") if name in values}
-    again = {"until_converged": "on", "threshold": pytest.approx(100 * said["threshold"])} if said else {}
-    assert shown == (again | {"patience": said["patience"]} if said else {})
+    again = {"until_converged": "on", "threshold": pytest.approx(100 * target["threshold"])} if target else {}
+    assert shown == (again | {"patience": target["patience"]} if target else {})
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "said"),
+    ("fields", "field", "sentence"),
     [
         (TICKED | {"threshold": "90"}, "threshold", "Must be from 0.0001 to 50 per cent."),
         (TICKED | {"patience": "60"}, "patience", "Must be less than"),
         (TICKED | {"epochs": "5000"}, "epochs", "Must be at most 2,000"),
     ],
 )
-def test_a_complaint_stands_at_its_field_of_the_form(fields: dict[str, str], field: str, said: str) -> None:
+def test_a_complaint_stands_at_its_field_of_the_form(fields: dict[str, str], field: str, sentence: str) -> None:
     _, _, renter = make_elastic()
     answer = client_as("owner", renter).post(f"/t/{renter.slug}/submit/", FIELDS | fields, secure=True)
     assert answer.status_code == 422
-    assert said in complaint(answer.content.decode(), field)
+    assert sentence in complaint(answer.content.decode(), field)
     assert jobs() == []
 
 

@@ -243,7 +243,7 @@ def test_a_learned_policy_that_falls_behind_is_taken_over_and_that_is_told_once(
     pool, _, renter = make_elastic({"name": "dl2"})
     make_elastic_job(pool, renter, slots=6)
     run(pool, 0, 4)
-    [told] = Event.objects.filter(kind="policy_taken_over")
-    assert (told.pool_id, told.tenant_id) == (pool.pk, None)
-    assert (told.data["policy"], told.data["code"]) == ("dl2", "reward_poor")
-    assert told.data["reward"] < 1e9 * told.data["teacher_reward"]
+    [event] = Event.objects.filter(kind="policy_taken_over")
+    assert (event.pool_id, event.tenant_id) == (pool.pk, None)
+    assert (event.data["policy"], event.data["code"]) == ("dl2", "reward_poor")
+    assert event.data["reward"] < 1e9 * event.data["teacher_reward"]

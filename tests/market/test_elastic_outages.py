@@ -64,8 +64,8 @@ def test_only_jobs_on_the_lost_server_lose_their_slot_and_get_its_whole_price_ba
     assert page.slots is not None
     assert page.slots.returned == slot_price
     assert page.slots.paid == page.slots.settled + page.slots.held + page.slots.returned
-    [told] = events("job_requeued")
-    assert (told.tenant_id, told.subject, told.data["refunded"]) == (owner.pk, f"job:{mine.pk}", slot_price)
+    [event] = events("job_requeued")
+    assert (event.tenant_id, event.subject, event.data["refunded"]) == (owner.pk, f"job:{mine.pk}", slot_price)
     [public] = events("server_lost")
     assert (public.tenant_id, public.data["awards"]) == (None, 1)
 

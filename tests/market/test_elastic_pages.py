@@ -42,20 +42,20 @@ NEW = {
 }
 
 
-def made(client: Client, **fields: Any) -> str:
+def creation(client: Client, **fields: Any) -> str:
     answer = client.post("/operator/pools/new/", NEW | fields, secure=True)
     return "made" if answer.status_code == 302 else text_of(answer.content.decode())
 
 
 def test_operator_makes_an_elastic_pool_with_its_prices() -> None:
     client = client_as("operator", None)
-    assert "an elastic pool has no instant lane" in made(client, instant_policy='{"name": "oasis"}')
-    assert "the batch lane can be run by" in made(client, batch_policy='{"name": "fifo"}')
-    assert "Only an elastic pool has prices of use" in made(client, batch_policy='{"name": "astraea"}')
-    assert "gpu: there is no such resource" in made(client, use_prices="gpu: 1")
-    assert "is not a number of credits" in made(client, use_prices="worker: much")
+    assert "an elastic pool has no instant lane" in creation(client, instant_policy='{"name": "oasis"}')
+    assert "the batch lane can be run by" in creation(client, batch_policy='{"name": "fifo"}')
+    assert "Only an elastic pool has prices of use" in creation(client, batch_policy='{"name": "astraea"}')
+    assert "gpu: there is no such resource" in creation(client, use_prices="gpu: 1")
+    assert "is not a number of credits" in creation(client, use_prices="worker: much")
     assert not Pool.objects.exists()
-    assert made(client) == "made"
+    assert creation(client) == "made"
     pool = Pool.objects.get()
     assert pool.is_elastic
     assert pool.batch_policy == {"name": "optimus", "restart": 10}

@@ -87,9 +87,9 @@ def test_reads_a_tenants_standing_instructions() -> None:
         TenantPolicy.objects.create(
             pool=pool, rent="budget", budget=2_500_000, lend="keep", reserve_price={"ps": 0.5}, tenant=tenant
         )
-    (found,) = pool_frame(pool).cluster.tenants
-    assert (found.rent, found.budget, found.lend) == ("budget", 2.5, "keep")
-    assert found.reserve_price.tolist() == [0.0, 0.5]
+    (owner,) = pool_frame(pool).cluster.tenants
+    assert (owner.rent, owner.budget, owner.lend) == ("budget", 2.5, "keep")
+    assert owner.reserve_price.tolist() == [0.0, 0.5]
 
 
 def test_tenant_without_cells_is_known_when_it_is_asked_for() -> None:

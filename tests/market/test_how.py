@@ -23,27 +23,27 @@ chosen = st.builds(ExampleNumbers, **{name: st.integers(bound.least, bound.most)
 
 
 def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
-    found = example(ExampleNumbers())
-    assert found.for_sale == 8
-    assert [(round(job.paid / MICRO, 2), job.award.starts, job.award.ends) for job in found.jobs if job.award] == [
+    page = example(ExampleNumbers())
+    assert page.for_sale == 8
+    assert [(round(job.paid / MICRO, 2), job.award.starts, job.award.ends) for job in page.jobs if job.award] == [
         (4.0, "12:00", "14:00"),
         (9.0, "13:00", "16:00"),
         (3.0, "14:00", "15:00"),
     ]
-    assert [(job.alone.ends, job.alone.value) for job in found.jobs if job.alone] == [("18:00", 10.0), ("23:00", 8.0)]
-    assert [hour.sold for hour in found.hours] == [4, 6, 2, 2]
+    assert [(job.alone.ends, job.alone.value) for job in page.jobs if job.alone] == [("18:00", 10.0), ("23:00", 8.0)]
+    assert [hour.sold for hour in page.hours] == [4, 6, 2, 2]
 
 
 @hypothesis_settings(max_examples=25)
 @given(chosen)
 def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_earnings(numbers: ExampleNumbers) -> None:
     numbers, _ = numbers_read({name: str(getattr(numbers, name)) for name in BOUNDS})
-    found = example(numbers)
-    for job in found.jobs:
+    page = example(numbers)
+    for job in page.jobs:
         if job.rents:
             assert job.surplus >= (job.alone.value if job.alone else 0) * MICRO - 1
-    assert sum(total for _, _, total in found.earned) == found.together[1] == sum(job.paid for job in found.jobs)
-    assert all(0 <= hour.sold <= found.for_sale for hour in found.hours)
+    assert sum(total for _, _, total in page.earned) == page.together[1] == sum(job.paid for job in page.jobs)
+    assert all(0 <= hour.sold <= page.for_sale for hour in page.hours)
 
 
 @pytest.mark.parametrize("text", ["17", "-1", "1e3", "four", "\N{ARABIC-INDIC DIGIT FOUR}", "9" * 30])
@@ -74,12 +74,12 @@ def test_everybody_finds_the_pages_from_the_foot_of_every_page() -> None:
 
 def test_every_question_mark_opens_a_sentence_of_the_one_list_which_the_glossary_begins_with() -> None:
     root = Path(settings.BASE_DIR)
-    asked = {
+    words = {
         word
         for file in (root / "templates").rglob("*.html")
         for word in re.findall(r'{% ask "([^"]+)" %}', file.read_text(encoding="utf-8"))
     }
-    assert {"cell", "slot", "interval", "floor", "projected", "reward"} <= asked <= set(WORDS)
+    assert {"cell", "slot", "interval", "floor", "projected", "reward"} <= words <= set(WORDS)
     assert all(sentence.endswith(".") and sentence.count(". ") == 0 for sentence in WORDS.values())
     text = (root / "docs" / "glossary.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text.split("## First words", 1)[1].split("\n## ", 1)[0], re.M)

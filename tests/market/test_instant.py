@@ -15,6 +15,7 @@ from tests.scheduling.live import (
     book_is_sound,
     events,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     moment,
@@ -24,7 +25,6 @@ from tests.scheduling.live import (
     settle,
     submit,
     submitted,
-    taken,
 )
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_who_never_rents_still_has_its_limit_and_its_empty_purse_named() -> None
 def test_units_of_the_operator_are_entered_as_the_operators() -> None:
     pool, lumen = operators_server()
     award = submitted(pool, lumen).award
-    assert taken(pool) == {("s01", "worker", "operator", 0): 4.0, ("s01", "ps", "operator", 0): 1.0}
+    assert holdings(pool) == {("s01", "worker", "operator", 0): 4.0, ("s01", "ps", "operator", 0): 1.0}
     assert again(award).on_operator == again(award).allocation
 
 
@@ -175,7 +175,7 @@ def test_home_cells_are_sold_before_the_frontier_and_pay_their_owner() -> None:
     pool, lumen, castor = owned_server(frontier=2)
     award = again(submitted(pool, lumen).award)
     assert award.charges == [[[castor.pk, 50_000]]]
-    assert taken(pool) == {("s01", "worker", "home", 0): 4.0, ("s01", "ps", "home", 0): 1.0}
+    assert holdings(pool) == {("s01", "worker", "home", 0): 4.0, ("s01", "ps", "home", 0): 1.0}
     settle(pool, 0)
     assert money(castor) == (0, 0, 50_000)
 

@@ -166,8 +166,8 @@ def test_where_the_instant_lane_does_not_even_look_the_batch_lane_takes_it(code:
     assert isinstance(answer, Submitted)
     job = again(answer.job)
     assert (job.lane, job.state, job.reason_numbers["instant"]) == ("batch", "queued", code)
-    told = events("job_submitted")[-1].data
-    assert {name: told[name] for name in ("name", "lane", "instant")} == {
+    data = events("job_submitted")[-1].data
+    assert {name: data[name] for name in ("name", "lane", "instant")} == {
         "name": "train",
         "lane": "batch",
         "instant": code,

@@ -25,6 +25,7 @@ from tests.scheduling.live import (
     again,
     explained,
     fund,
+    holdings,
     make_live_pool,
     member,
     moment,
@@ -33,7 +34,6 @@ from tests.scheduling.live import (
     publish,
     settle,
     submitted,
-    taken,
 )
 
 pytestmark = pytest.mark.django_db
@@ -163,7 +163,7 @@ def test_a_job_that_is_taken_back_leaves_its_cells_idle() -> None:
     pool, castor, *_ = market()
     job = submitted(pool, castor, slot=0.5).job
     job_cancel(job_id=job.pk, by=member(castor), at=moment(0.6))
-    assert taken(pool) == {}
+    assert holdings(pool) == {}
     assert again(submitted(pool, castor, slot=0.7).award).start == 1
 
 

@@ -14,6 +14,7 @@ from tests.scheduling.live import (
     again,
     book_is_sound,
     fund,
+    holdings,
     member,
     moment,
     money,
@@ -21,7 +22,6 @@ from tests.scheduling.live import (
     settle,
     submit,
     submitted,
-    taken,
 )
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_admits_a_gang_on_one_server_at_the_posted_price(external: str) -> None:
     pool, lumen = colocated(external=external)
     award = again(submitted(pool, lumen, **JOB).award)
     assert (award.start, award.end, award.workers, award.ps, award.placement) == (0, 1, 4, 1, "centralized")
-    assert taken(pool) == {
+    assert holdings(pool) == {
         ("s1", "gpu", "operator", 0): 4.0,
         ("s1", "cpu", "operator", 0): 6.0,
         ("s1", "memory_gb", "operator", 0): 12.0,

@@ -99,8 +99,8 @@ def test_calendar_holds_what_the_awards_take() -> None:
     job = make_waiting(pool, lumen)
     run_slots(pool, 0, 1)
     award = award_of(job)
-    taken = dict(CalendarCell.objects.filter(resource__name="worker").values_list("slot", "batch"))
-    assert taken == dict.fromkeys(range(award.start, award.end), float(award.workers))
+    workers_by_slot = dict(CalendarCell.objects.filter(resource__name="worker").values_list("slot", "batch"))
+    assert workers_by_slot == dict.fromkeys(range(award.start, award.end), float(award.workers))
     assert set(CalendarCell.objects.values_list("part", flat=True)) == {"home"}
 
 
@@ -159,8 +159,8 @@ def test_floor_that_passed_while_the_lane_was_held_is_planned_anew() -> None:
     LaneClock.objects.update(held=False)
     run_slots(pool, 11, 14)
     with scope(lumen):
-        missed, kept = JobFloor.objects.filter(job=second).order_by("attempt")
-    assert missed.start < 11 <= kept.start == award_of(second).start
+        missed, latest = JobFloor.objects.filter(job=second).order_by("attempt")
+    assert missed.start < 11 <= latest.start == award_of(second).start
     assert (again(first).attempt, again(second).attempt) == (0, 1)
     (requeued,) = Event.objects.filter(kind="job_requeued")
     assert (requeued.tenant_id, requeued.data["start"]) == (lumen.pk, missed.start)
@@ -337,8 +337,8 @@ def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.Monkey
     monkeypatch.setattr("scheduling.market.decide.interval.batch_view", None)
     late = make_waiting(pool, tenants[0], arrival=0.5)
     assert run_slots(pool, 1, 7) == []
-    told = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]
-    assert told == [("waiting_for_interval", {"closes_at": 8})] * 2
+    reasons = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]
+    assert reasons == [("waiting_for_interval", {"closes_at": 8})] * 2
     monkeypatch.undo()
     assert len(run_slots(pool, 8, 8)) == 1
 

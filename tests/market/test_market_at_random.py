@@ -81,13 +81,13 @@ def calendar_is_that_of_the_awards(pool: Pool, slot: int) -> None:
         for award in Award.objects.filter(pool=pool, state__in=ALIVE).select_related("job"):
             for unit, amount in reader.units_of(award, award.job, since=slot).items():
                 expected[(award.lane, *unit)] += amount
-    found = {
+    cells = {
         (lane, cell.server_id, cell.resource_id, cell.part, cell.slot): getattr(cell, lane)
         for cell in CalendarCell.objects.filter(pool=pool, slot__gte=slot)
         for lane in ("batch", "instant")
         if getattr(cell, lane)
     }
-    assert found == pytest.approx(dict(expected))
+    assert cells == pytest.approx(dict(expected))
 
 
 @pytest.mark.parametrize(("seed", "keep"), [(1, 0), (2, 30), (3, 100)])
@@ -107,7 +107,7 @@ def test_calendar_and_book_follow_the_awards_whatever_happens(seed: int, keep: i
 def _everything_came_to_an_end(pool: Pool, tenants: list[Tenant]) -> None:
     with scope_disabled("the test looks at all tenants"):
         states = set(TrainingJob.objects.values_list("state", flat=True))
-        kept = Award.objects.aggregate(kept=Sum(F("paid") - F("returned")))["kept"]
+        payments = Award.objects.aggregate(kept=Sum(F("paid") - F("returned")))["kept"]
         assert not Award.objects.filter(state__in=ALIVE).exists()
         assert Award.objects.filter(lane="instant").exists()
         assert Award.objects.filter(lane="batch", paid__gt=0).exists()
@@ -116,7 +116,7 @@ def _everything_came_to_an_end(pool: Pool, tenants: list[Tenant]) -> None:
     purses = {tenant.slug: money_of(tenant) for tenant in tenants}
     assert {held for _, held, _ in purses.values()} == {0}
     earned = sum(purse[2] for purse in purses.values()) + operator_money()
-    assert earned == kept > 0
+    assert earned == payments > 0
     assert sum(purse[0] for purse in purses.values()) + earned == FUNDS * len(tenants) * MICRO
     assert book_is_sound()
     flaws = intervals_verify(pool_ids=[pool.pk]).findings

@@ -118,9 +118,9 @@ def test_page_asks_the_database_fewer_than_25_times(django_assert_max_num_querie
     lumen, _, _ = running_market()
     client = Client()
     client.force_login(make_person(OWNER, lumen), backend="django.contrib.auth.backends.ModelBackend")
-    with django_assert_max_num_queries(24) as asked:
+    with django_assert_max_num_queries(24) as queries:
         client.get("/t/lumen/market/", secure=True)
-    assert len(asked) > 10
+    assert len(queries) > 10
 
 
 def test_jobs_of_others_have_no_name_on_the_chart() -> None:

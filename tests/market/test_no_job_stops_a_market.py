@@ -82,8 +82,8 @@ USUAL = ("epochs", "chunks", "minibatch_seconds", "worker_demand", "value")
 def odd_spec(dice: Dice) -> dict[str, Any]:
     """The fields that a job needs, and a few others."""
     others = [name for name in SAID if name not in USUAL]
-    said = {name: SAID[name](dice) for name in (*USUAL, *dice.sample(others, dice.randrange(7)))}
-    return {"minibatch_seconds": 5.0, "ps_demand": {"ps": 1}, "max_workers": 1, **said}
+    fields = {name: SAID[name](dice) for name in (*USUAL, *dice.sample(others, dice.randrange(7)))}
+    return {"minibatch_seconds": 5.0, "ps_demand": {"ps": 1}, "max_workers": 1, **fields}
 
 
 def with_windows(policy: dict[str, Any]) -> tuple[Pool, Tenant, Tenant]:

@@ -37,13 +37,13 @@ from tests.scheduling.live import (
     enter,
     events,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     member,
     money,
     publish,
     submitted,
-    taken,
 )
 from tests.scheduling.markets import make_market, make_waiting
 from tests.soak.invariants import violations
@@ -78,8 +78,8 @@ def money_is_right(pool: Pool) -> bool:
     with scope_disabled("the test looks at every charge"):
         jobs = list(TrainingJob.objects.filter(pool=pool).values_list("pk", flat=True))
     charges = [charge_verify(job_id=job) for job in jobs]
-    found = [charge.findings for charge in charges if isinstance(charge, ChargeVerified) and charge.findings]
-    assert not found, found
+    findings = [charge.findings for charge in charges if isinstance(charge, ChargeVerified) and charge.findings]
+    assert not findings, findings
     return book_is_sound()
 
 
@@ -162,7 +162,7 @@ def test_its_job_waits_again_with_its_first_arrival_and_the_reason() -> None:
     (event,) = events("job_requeued")
     cut = {"award": award.pk, "cut_at": 2, "from_slot": 2, "freed": None}
     assert event.data == {"job": job.pk, "cause": "market_stopped", "start": 2, "end": 9, "refunded": 40, **cut}
-    assert {slot for *_, slot in taken(pool, "batch")} == {0, 1}
+    assert {slot for *_, slot in holdings(pool, "batch")} == {0, 1}
     (public,) = events("market_stopped")
     assert (public.tenant_id, public.data["start"], public.data["end"], public.data["refunded"]) == (None, 2, 9, 40)
 
@@ -251,10 +251,10 @@ def test_what_was_given_up_pays_on_after_an_outage_and_only_slots_of_the_outage_
     for slot in range(7, 14):
         advance(pool, slot + 0.2)
     assert (again(award).state, again(award).used_until) == ("ended", cut)
-    kept = [again(each) for each in resold if again(each).state == "done"]
-    assert kept
-    assert all(each.start >= 6 or each.end <= 3 for each in kept)
-    assert money(lumen) == (1_000_000_000 - 9 * price, 0, sum(each.paid for each in kept))
+    sales = [again(each) for each in resold if again(each).state == "done"]
+    assert sales
+    assert all(each.start >= 6 or each.end <= 3 for each in sales)
+    assert money(lumen) == (1_000_000_000 - 9 * price, 0, sum(each.paid for each in sales))
     assert money(castor) == (0, 0, 9 * price)
     assert all_is_right(pool)
     assert not violations()
@@ -267,10 +267,10 @@ def test_what_was_given_up_pays_on_after_an_outage_and_only_slots_of_the_outage_
 
 def test_an_outage_leaves_the_end_of_use_of_what_was_given_up_before_as_it_was() -> None:
     pool, _, _, award = rented_and_given_up(1.5)
-    before = taken(pool)
+    before = holdings(pool)
     advance(pool, 3.2)
     advance(pool, 7.2)  # silent in slots 4, 5 and 6
-    assert taken(pool) == before
+    assert holdings(pool) == before
     assert {slot for *_, slot in before} == {0, 1, 2}
     assert again(award).used_until == 3
 
@@ -532,9 +532,9 @@ def test_what_began_and_was_given_up_in_an_outage_pays_on_after_it_as_what_is_so
     assert all_is_right(pool)
     for slot in (7, 8, 9):
         advance(pool, slot + 0.2)
-    kept = [each for each in map(again, bought) if each.state == "done"]
-    assert [each.start for each in kept] == [6, 7]
-    assert money(lumen) == (1_000_000_000 - 2 * price, 0, sum(each.paid for each in kept))
+    sales = [each for each in map(again, bought) if each.state == "done"]
+    assert [each.start for each in sales] == [6, 7]
+    assert money(lumen) == (1_000_000_000 - 2 * price, 0, sum(each.paid for each in sales))
     assert not stuck_awards()
     assert all_is_right(pool)
     assert not violations()

@@ -51,14 +51,14 @@ class World:
 
     def long_job(self, tenant: Tenant | None = None, **fields: Any) -> TrainingJob:
         """Forty slots on one worker, in pieces of seven, a save of half a slot and half a slot that is left over."""
-        said = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
-        return make_waiting(self.pool, tenant or self.guest, **said)
+        settings = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
+        return make_waiting(self.pool, tenant or self.guest, **settings)
 
     def needs_its_cells(self, arrival: float) -> None:
         """The owner has jobs for both of its workers, for longer than anybody waits."""
-        said = {"epochs": 200, "rent": "never", "value": {**SLOWLY, "base": 900.0}} | ONE
+        settings = {"epochs": 200, "rent": "never", "value": {**SLOWLY, "base": 900.0}} | ONE
         for _ in range(2):
-            make_waiting(self.pool, self.owner, arrival, **said)
+            make_waiting(self.pool, self.owner, arrival, **settings)
 
     def awards(self, job: TrainingJob) -> list[Award]:
         with scope_disabled("the test looks at what a job got"):
@@ -142,8 +142,8 @@ def test_who_expires_has_everything_back_and_the_owner_has_nothing(world: World)
     assert (row.state, row.worth) == (JobState.EXPIRED, None)
     assert world.rents(job) == [("closed", True, True)]
     assert world.credits() == (GRANT * MICRO, 0, 0)
-    [told] = world.adjusted(job)
-    assert (told.data["cause"], told.data["refunded"]) == ("not_done", world.awards(job)[0].paid)
+    [event] = world.adjusted(job)
+    assert (event.data["cause"], event.data["refunded"]) == ("not_done", world.awards(job)[0].paid)
     assert world.is_proved
     page = text_of(_get(world, "job", world.guest.slug, job.pk))
     assert "everything that it had paid came back" in page
@@ -338,8 +338,8 @@ def test_what_is_saved_of_a_job_that_expired_is_deleted_and_its_log_stays(world:
     applied = retention_apply(clock=lambda: at)
     assert applied is not None
     assert applied["worthless_states"] == 1
-    left = {str(file.relative_to(settings.RUNS_DIR)) for file in settings.RUNS_DIR.rglob("file")}
-    assert left == {f"job-{expired.pk}/1/file", f"job-{waiting.pk}/work/file", f"job-{waiting.pk}/1/file"}
+    files = {str(file.relative_to(settings.RUNS_DIR)) for file in settings.RUNS_DIR.rglob("file")}
+    assert files == {f"job-{expired.pk}/1/file", f"job-{waiting.pk}/work/file", f"job-{waiting.pk}/1/file"}
     assert "worthless_states" not in (retention_apply(clock=lambda: at) or {})
 
 

@@ -73,8 +73,8 @@ class World:
 
     def long_job(self, tenant: Tenant | None = None, arrival: float = 0.0, **fields: Any) -> TrainingJob:
         """Forty slots on one worker, in pieces."""
-        said = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
-        return make_waiting(self.pool, tenant or self.guest, arrival, **said)
+        settings = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
+        return make_waiting(self.pool, tenant or self.guest, arrival, **settings)
 
     def job_of_two_awards(self) -> TrainingJob:
         """Other jobs of the owner hold its cells for some slots, so that only the guest's cell is for sale: what begins
@@ -551,7 +551,7 @@ def test_a_quote_tells_the_first_piece_and_a_likely_course(world: World) -> None
 
 
 @pytest.mark.parametrize(
-    ("progress", "told"),
+    ("progress", "epochs"),
     [
         ({"epoch": 3, "epochs": 8}, (3.0, 8.0)),
         ({"epoch": 9, "epochs": 8}, (8.0, 8.0)),
@@ -564,8 +564,8 @@ def test_a_quote_tells_the_first_piece_and_a_likely_course(world: World) -> None
         (["epochs"], None),
     ],
 )
-def test_what_a_stranger_reports_never_stops_a_market(progress: object, told: object) -> None:
-    assert epochs_reported(progress) == told
+def test_what_a_stranger_reports_never_stops_a_market(progress: object, epochs: object) -> None:
+    assert epochs_reported(progress) == epochs
 
 
 def _events(job: TrainingJob, kind: str) -> list[Event]:

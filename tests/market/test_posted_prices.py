@@ -64,9 +64,9 @@ def test_a_gang_by_pd_ors_pays_the_posted_prices_of_what_it_takes() -> None:
     prices = posted(pool, 0)
     one = JOB | {"chunks": 1, "max_workers": 1}
     award = again(submitted(pool, lumen, **one).award)
-    taken = {"gpu": 1, "cpu": 1 + 2, "memory_gb": 2 + 4}
+    amounts = {"gpu": 1, "cpu": 1 + 2, "memory_gb": 2 + 4}
     assert award.start == 0
-    assert award.paid == pytest.approx(1e6 * sum(prices[name] * amount for name, amount in taken.items()), abs=1)
+    assert award.paid == pytest.approx(1e6 * sum(prices[name] * amount for name, amount in amounts.items()), abs=1)
 
 
 def test_prices_follow_every_sale_in_its_own_slots_and_everybody_is_told() -> None:
@@ -75,13 +75,13 @@ def test_prices_follow_every_sale_in_its_own_slots_and_everybody_is_told() -> No
     fund(lumen)
     advance(pool, 0)
     before = {slot: posted(pool, slot) for slot in (0, 1, 2)}
-    told = len(events("prices_posted"))
+    count = len(events("prices_posted"))
     award = again(submitted(pool, lumen, epochs=2).award)
     assert (award.start, award.end) == (0, 2)
     after = {slot: posted(pool, slot) for slot in (0, 1, 2)}
     assert all(after[0][name] > before[0][name] for name in ("worker", "ps"))
     assert (after[1], after[2]) == (after[0], before[2])
-    (event,) = events("prices_posted")[told:]
+    (event,) = events("prices_posted")[count:]
     assert (event.tenant_id, event.data) == (None, {"lane": "instant", "start": 0, "end": 2})
 
 
@@ -90,13 +90,13 @@ def test_what_a_sale_posts_is_what_the_next_slot_would_have_posted_anew() -> Non
     advance(pool, 0)
     for gang in (8, 2, 1):
         submitted(pool, lumen, chunks=gang, max_workers=gang, ps_mbps=8.0, epochs=3)
-    found = list(
+    prices = list(
         PriceTick.objects.order_by("resource", "slot").values_list("resource", "slot", "price", "offered", "sold")
     )
     LaneClock.objects.filter(pool=pool, lane=Lane.INSTANT).update(decided_slot=-1)
     assert prices_refresh(pool=pool)
     anew = PriceTick.objects.order_by("resource", "slot").values_list("resource", "slot", "price", "offered", "sold")
-    assert list(anew) == found
+    assert list(anew) == prices
 
 
 def test_a_full_slot_has_no_price() -> None:
@@ -124,10 +124,10 @@ def test_slots_come_into_sight_one_by_one_and_only_news_is_told() -> None:
     pool, _ = market(posted_slots=3)
     advance(pool, 0)
     assert sorted(set(PriceTick.objects.filter(lane="instant").values_list("slot", flat=True))) == [0, 1, 2]
-    told = len(events("prices_posted"))
+    count = len(events("prices_posted"))
     advance(pool, 1)
     assert posted(pool, 3) == posted(pool, 2)
-    assert len(events("prices_posted")) == told
+    assert len(events("prices_posted")) == count
 
 
 def test_a_tick_that_comes_again_posts_nothing_and_one_after_a_crash_posts_what_is_missing() -> None:

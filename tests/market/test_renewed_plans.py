@@ -70,10 +70,10 @@ def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_come
         view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=moment(world.pool, 13))
         assert (view.adjusted, view.back_sum, view.spent_gain) == (3 * MICRO, 3 * MICRO, 0)
         assert [row.cause for row in view.back] == ["Alone it would have been worth more"]
-        told = Event.objects.get(kind="award_adjusted").data
+        data = Event.objects.get(kind="award_adjusted").data
         job = TrainingJob.objects.select_related("pool", "tenant").get(pk=world.job.pk)
         page = job_page(job, at=moment(world.pool, 12.5), money=True)
-    assert (told["refunded"], told["alone"], told["from_slot"], told["to_slot"]) == (3 * MICRO, 46.0, 12, 14)
+    assert (data["refunded"], data["alone"], data["from_slot"], data["to_slot"]) == (3 * MICRO, 46.0, 12, 14)
     assert page.slots is not None
     assert (page.slots.paid, page.slots.settled, page.slots.returned, page.slots.kept) == (
         *(13 * MICRO, 10 * MICRO, 3 * MICRO),

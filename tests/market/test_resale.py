@@ -30,6 +30,7 @@ from tests.scheduling.live import (
     book_is_sound,
     enter,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     member,
@@ -40,7 +41,6 @@ from tests.scheduling.live import (
     settle,
     submit,
     submitted,
-    taken,
 )
 from tests.soak.invariants import violations
 
@@ -209,7 +209,7 @@ def test_who_gave_up_pays_on_after_a_failure_and_gets_back_what_ran_in_no_slot_b
     lost = 2 - min(slots)
     assert (again(award).state, again(award).returned) == ("running", 50_000 * lost)
     assert sold() == [4.0, 1.0, 4.0, 1.0]
-    assert {slot for *_, slot in taken(pool)} == {*range(min(slots)), 2, 3}
+    assert {slot for *_, slot in holdings(pool)} == {*range(min(slots)), 2, 3}
     for slot in range(4):
         settle(pool, slot)
         assert all_is_right(pool)
@@ -290,7 +290,7 @@ def test_what_the_platform_took_before_a_version_is_not_the_givers_to_sell_when_
         assert list(FreedUnits.objects.values_list("slot", "sold").distinct().order_by("sold")) == [(2, 1.0), (2, 4.0)]
     assert all_is_right(pool)
     job_cancel(job_id=second.job.pk, by=member(pictor), at=moment(0.9))
-    assert taken(pool) == {}
+    assert holdings(pool) == {}
     (charges,) = again(submitted(pool, pictor, slot=0.95, epochs=1).award).charges
     assert [owner for owner, _ in charges] == [0]
     assert money(lumen)[2] == 0

@@ -144,8 +144,8 @@ def test_an_estimate_learns_when_its_job_really_started() -> None:
         )
     settle(pool, 0)
     with scope_disabled("the test looks at an estimate"):
-        kept, award = StartEstimate.objects.get(), Award.objects.get()
-        assert (kept.started, kept.paid) == (0, award.paid)
+        estimate, award = StartEstimate.objects.get(), Award.objects.get()
+        assert (estimate.started, estimate.paid) == (0, award.paid)
 
 
 OTHER_TERMS = {"paid": 1, "owners": [], "amounts": b"", "lists": [], "start": -1, "allocation": [[1]]}

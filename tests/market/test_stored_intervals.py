@@ -74,7 +74,7 @@ def rows(pool: Pool) -> list[Interval]:
     return list(Interval.objects.filter(pool=pool).order_by("number"))
 
 
-def told(pool: Pool) -> list[Interval]:
+def with_base(pool: Pool) -> list[Interval]:
     return [row for row in rows(pool) if row.base_id is not None]
 
 
@@ -98,8 +98,8 @@ def test_most_are_told_by_one_whole_interval_shortly_before(pool: Pool) -> None:
     intervals = rows(pool)
     assert len(intervals) > 2 * REACH
     whole = [row for row in intervals if row.base_id is None]
-    assert len(told(pool)) >= len(intervals) // 2
-    for row in told(pool):
+    assert len(with_base(pool)) >= len(intervals) // 2
+    for row in with_base(pool):
         assert row.base in whole
         assert 0 < row.number - row.base.number < REACH
         assert len(bytes(row.view)) <= 0.5 * len(bytes(row.base.view))
@@ -158,7 +158,7 @@ def test_whoever_reads_one_reads_two_rows_at_most(pool: Pool) -> None:
 
 
 def test_page_of_an_interval_has_what_it_was_told(pool: Pool) -> None:
-    interval = told(pool)[0]
+    interval = with_base(pool)[0]
     renter = Tenant.objects.get(slug="renter")
     with scope(renter):
         view = interval_view(tenant=renter, pool=pool, number=interval.number, money=True, jobs=True)
@@ -207,7 +207,7 @@ def changes(interval: Interval) -> Iterator[tuple[str, object]]:
 
 @pytest.mark.wide
 def test_delta_that_was_changed_is_named_from_its_own_number_on_too(pool: Pool) -> None:
-    interval = told(pool)[2]
+    interval = with_base(pool)[2]
     for column, value in changes(interval):
         with put_back():
             put(column, value, interval)
@@ -220,7 +220,7 @@ def test_delta_that_was_changed_is_named_from_its_own_number_on_too(pool: Pool) 
 
 @pytest.mark.wide
 def test_base_of_another_interval_is_named_also_where_it_has_the_same_rows(pool: Pool) -> None:
-    interval = told(pool)[2]
+    interval = with_base(pool)[2]
     for other in rows(pool):
         if other.pk not in (interval.base_id, interval.pk):
             with put_back():
@@ -230,9 +230,9 @@ def test_base_of_another_interval_is_named_also_where_it_has_the_same_rows(pool:
 
 @pytest.mark.wide
 def test_base_that_was_changed_is_named_with_those_that_are_told_by_it(pool: Pool) -> None:
-    interval = told(pool)[2]
+    interval = with_base(pool)[2]
     base = interval.base
-    by_it = {row.number for row in told(pool) if row.base_id == base.pk}
+    by_it = {row.number for row in with_base(pool) if row.base_id == base.pk}
     content = zlib.decompress(bytes(base.view))
     place = content.index(b'"number":') + len(b'"number":')
     with put_back():

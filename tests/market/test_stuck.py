@@ -27,6 +27,7 @@ from tests.scheduling.live import (
     enter,
     events,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     member,
@@ -34,7 +35,6 @@ from tests.scheduling.live import (
     money,
     settle,
     submitted,
-    taken,
 )
 
 pytestmark = pytest.mark.django_db
@@ -63,8 +63,8 @@ def fail(award: Award, slot: int, now: float) -> AwardFailed:
 
 def money_is_right(award: Award, settled: int) -> bool:
     with scope_disabled("the test looks at the book"):
-        found = money_verify([again(award)], settled)
-    return not found and not stuck_awards() and book_is_sound()
+        faults = money_verify([again(award)], settled)
+    return not faults and not stuck_awards() and book_is_sound()
 
 
 def test_slots_that_were_delivered_before_a_loss_are_settled_when_their_turn_comes() -> None:
@@ -94,8 +94,8 @@ def test_an_engine_that_tells_of_an_earlier_loss_returns_more() -> None:
     earlier = fail(award, slot=2, now=4.6)
     assert (earlier.slot, earlier.refunded, earlier.waits, earlier.repeated) == (2, 40, False, False)
     assert fail(award, slot=3, now=4.7).repeated
-    told = [event.data["refunded"] for kind in ("job_requeued", "award_cut") for event in events(kind)]
-    assert told == [20, 20]  # each what came back with it
+    refunds = [event.data["refunded"] for kind in ("job_requeued", "award_cut") for event in events(kind)]
+    assert refunds == [20, 20]  # each what came back with it
     assert again(award.job).attempt == 1
     settle(pool, 1, 2, 3)
     assert (money(lumen), money(castor)) == ((1_000_000_000 - 20, 0, 0), (0, 0, 20))
@@ -137,7 +137,7 @@ def test_a_late_clock_gives_no_job_a_slot_that_its_lost_award_pays_for() -> None
 def test_units_of_a_lost_gang_are_its_own_up_to_the_cut() -> None:
     pool, _, _, _, award = market()
     fail(award, slot=3, now=3.5)
-    assert {slot for *_, slot in taken(pool, "batch")} == {0, 1, 2}
+    assert {slot for *_, slot in holdings(pool, "batch")} == {0, 1, 2}
 
 
 def test_a_run_that_a_late_clock_has_not_started_cannot_be_cancelled_as_if_it_never_began() -> None:
@@ -194,8 +194,8 @@ def test_the_audit_of_the_book_names_credits_that_are_held_for_what_is_over() ->
 
 def test_the_command_shows_them_and_then_pays_the_owners_once() -> None:
     _, lumen, castor, award = left_behind()
-    told, code = command()
-    assert (f"award {award.pk} of job {award.job_id} (void)" in told, code, money(castor)[2]) == (True, 0, 10)
+    output, code = command()
+    assert (f"award {award.pk} of job {award.job_id} (void)" in output, code, money(castor)[2]) == (True, 0, 10)
     assert command("--apply") == (
         "1 awards settled, 0.000020 credits to the owners\nnothing is held for what is over\n",
         0,
@@ -212,7 +212,7 @@ def test_the_command_shows_them_and_then_pays_the_owners_once() -> None:
 def test_what_no_slot_explains_is_shown_and_stays() -> None:
     _, lumen, _, award = left_behind()
     tamper("UPDATE scheduling_award SET cut_at = 2 WHERE id = %s", [award.pk])
-    told, code = command("--apply")
-    assert "1 awards settled, 0.000010 credits" in told
-    assert "its slots do not explain the difference" in told
+    output, code = command("--apply")
+    assert "1 awards settled, 0.000010 credits" in output
+    assert "its slots do not explain the difference" in output
     assert (code, money(lumen)[1]) == (1, 10)

@@ -26,7 +26,7 @@ POLICY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"),
+    ("written", "expected"),
     [
         ({}, DEFAULTS),
         ({"mode": "guarantee"}, DEFAULTS),
@@ -36,10 +36,10 @@ POLICY: dict[str, Any] = {
         ({"mode": "paper"}, None),
     ],
 )
-def test_a_new_pool_follows_its_jobs_unless_its_price_base_is_written(written: dict[str, Any], kept: Any) -> None:
+def test_a_new_pool_follows_its_jobs_unless_its_price_base_is_written(written: dict[str, Any], expected: Any) -> None:
     pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": {"name": "astraea", **written}})), **CHANGE)
     assert isinstance(pool, Pool)
-    assert pool.batch_policy.get("trailing") == kept
+    assert pool.batch_policy.get("trailing") == expected
 
 
 def trade(policy: dict[str, Any], slug: str) -> tuple[Pool, Tenant]:

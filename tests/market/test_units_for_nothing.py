@@ -57,7 +57,7 @@ def door(lane: str) -> tuple[Pool, Tenant]:
     return pool, renter
 
 
-def asked(lane: str, pool: Pool, renter: Tenant, **spec: Any) -> Submitted | Refused:
+def submission(lane: str, pool: Pool, renter: Tenant, **spec: Any) -> Submitted | Refused:
     return submit(pool, renter, lane="instant" if lane == "instant" else "batch", **spec)
 
 
@@ -90,7 +90,7 @@ def jobs() -> list[TrainingJob]:
         return list(TrainingJob.objects.order_by("pk"))
 
 
-@pytest.mark.parametrize("ask", [asked, quoted])
+@pytest.mark.parametrize("ask", [submission, quoted])
 @pytest.mark.parametrize("lane", LANES)
 def test_no_lane_takes_or_quotes_a_demand_below_or_between_the_steps(lane: str, ask: Any) -> None:
     pool, renter = door(lane)
@@ -112,7 +112,7 @@ def test_a_refusal_names_the_nearest_amounts() -> None:
         (DUST, "worker_demand.worker: must be 0, or 1 or more in steps of 1, not 1e-09; the nearest are 0 and 1."),
         (1.5, "worker_demand.worker: must be 0, or 1 or more in steps of 1, not 1.5; the nearest are 1 and 2."),
     ):
-        answer = asked("batch", pool, renter, worker_demand={"worker": amount})
+        answer = submission("batch", pool, renter, worker_demand={"worker": amount})
         assert isinstance(answer, InvalidJob)
         assert answer.sentence == sentence
 
@@ -148,14 +148,14 @@ def test_no_program_has_members_without_units_or_more_than_an_engine_starts(
     lane: str, field: str, spec: dict[str, Any]
 ) -> None:
     pool, renter = door(lane)
-    for ask in (asked, quoted):
+    for ask in (submission, quoted):
         answer = ask(lane, pool, renter, **ATTACK | spec)
         assert isinstance(answer, InvalidJob)
         assert answer.field == field
     if field == "max_workers":
         assert "at most 47, not 120" in answer.sentence
         fewer = {"min_workers": 1, "max_workers": 47}
-        assert isinstance(asked(lane, pool, renter, **ATTACK | spec | fewer), Submitted)
+        assert isinstance(submission(lane, pool, renter, **ATTACK | spec | fewer), Submitted)
     assert len(jobs()) == (field == "max_workers")
 
 

@@ -79,19 +79,19 @@ def test_every_column_adds_up_to_the_capacity_and_all_that_is_lent_is_rented(wor
 @given(worlds(), st.booleans())
 def test_hours_cut_otherwise_have_the_same_sum(world, parts_are_told: bool) -> None:
     places, pieces, edges = world
-    found = [use_sums(places, pieces, cut, parts_are_told=parts_are_told) for cut in (edges, [FIRST, LAST])]
-    totals = [[sum(row[index] for row in sums.owners.values()) for index in range(6)] for sums in found]
+    pair = [use_sums(places, pieces, cut, parts_are_told=parts_are_told) for cut in (edges, [FIRST, LAST])]
+    totals = [[sum(row[index] for row in sums.owners.values()) for index in range(6)] for sums in pair]
     assert totals[0] == totals[1]
 
 
 def test_what_is_rented_is_lent_by_whoever_leaves_units_idle_there() -> None:
     place = UsePlace(1, 1, 8, {1: 4, 2: 2})
     pieces = [UsePiece(1, 1, 1, True, 0, 2, 3), UsePiece(1, 1, 3, False, 0, 2, 3, operator=1)]
-    told = use_sums([place], pieces, [0, 2], parts_are_told=True).owners
-    assert told[0, 1, 1] == [8, 6, 2, 0, 0, 0]  # one of its four is idle; a third of the two that are rented of homes
-    assert told[0, 1, 2] == [4, 0, 2, 2, 0, 0]
-    assert told[0, 1, OPERATOR] == [4, 0, 2, 2, 0, 0]
-    assert told[0, 1, 3] == [0, 0, 0, 0, 0, 6]
+    parts = use_sums([place], pieces, [0, 2], parts_are_told=True).owners
+    assert parts[0, 1, 1] == [8, 6, 2, 0, 0, 0]  # one of its four is idle; a third of the two that are rented of homes
+    assert parts[0, 1, 2] == [4, 0, 2, 2, 0, 0]
+    assert parts[0, 1, OPERATOR] == [4, 0, 2, 2, 0, 0]
+    assert parts[0, 1, 3] == [0, 0, 0, 0, 0, 6]
 
 
 def settled(pool: Pool, slot: int) -> None:

@@ -39,10 +39,10 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 @st.composite
 def columns(draw, names=POOL_PARTS):
     """Hours one after the other, of amounts of which few are whole unit-hours."""
-    found = []
+    columns_of_use = []
     for number in range(draw(st.integers(1, 6))):
         parts = {name: draw(st.integers(0, 10**12)) for name in names}
-        found.append(
+        columns_of_use.append(
             UseColumn(
                 starts_at=NOON + number * HOUR,
                 first_at=NOON + number * HOUR,
@@ -55,38 +55,38 @@ def columns(draw, names=POOL_PARTS):
                 price=draw(st.none() | st.floats(0, 100)),
             )
         )
-    return tuple(found)
+    return tuple(columns_of_use)
 
 
 @given(columns(), st.integers(1, 7200))
-def test_digits_that_are_shown_add_up_both_ways(found: tuple[UseColumn, ...], slot_seconds: int) -> None:
-    rows, total = use_table(found, order=POOL_PARTS, slot_seconds=slot_seconds)
+def test_digits_that_are_shown_add_up_both_ways(uses: tuple[UseColumn, ...], slot_seconds: int) -> None:
+    rows, total = use_table(uses, order=POOL_PARTS, slot_seconds=slot_seconds)
     assert all(sum(row.parts) == row.capacity for row in (*rows, total))
     assert [sum(parts) for parts in zip(*(row.parts for row in rows), strict=True)] == list(total.parts)
-    for row, column in zip(rows, found, strict=True):  # each is the exact figure to a hundredth
+    for row, column in zip(rows, uses, strict=True):  # each is the exact figure to a hundredth
         for name, shown in zip(POOL_PARTS, row.parts, strict=True):
             assert abs(shown - column.parts[name] * slot_seconds / 36 / MILLIONTHS) <= 2
 
 
 @given(columns(OWN_PARTS), st.booleans())
-def test_bands_stand_on_each_other_and_stay_in_the_picture(found: tuple[UseColumn, ...], own: bool) -> None:
+def test_bands_stand_on_each_other_and_stay_in_the_picture(uses: tuple[UseColumn, ...], own: bool) -> None:
     order = OWN_PARTS
     end = NOON + timedelta(hours=6)
-    picture = use_picture(found, first=NOON, end=end, order=order, own=own, height=190, with_price=True)
+    picture = use_picture(uses, first=NOON, end=end, order=order, own=own, height=190, with_price=True)
     for rect in picture.rects:
         assert picture.base - 190 - 0.2 <= rect.y <= rect.y + rect.height <= picture.base + 0.2
         assert 0 <= rect.x <= rect.x + rect.width <= 100.01
-    assert len(picture.rects) <= 5 * len(found)
+    assert len(picture.rects) <= 5 * len(uses)
     assert picture.ticks[0].y == picture.base
 
 
 def test_neighbours_that_are_alike_are_one_rectangle_and_a_break_in_the_price_is_seen() -> None:
     parts = dict.fromkeys(POOL_PARTS, 360 * MILLIONTHS)
     one = UseColumn(NOON, NOON, NOON + HOUR, 1, 360, 4 * 360 * MILLIONTHS, parts, 0, 1.0)
-    found = [replace(one, first_at=NOON + n * HOUR, ends_at=NOON + (n + 1) * HOUR) for n in range(4)]
-    found[2] = replace(found[2], price=None)
+    uses = [replace(one, first_at=NOON + n * HOUR, ends_at=NOON + (n + 1) * HOUR) for n in range(4)]
+    uses[2] = replace(uses[2], price=None)
     picture = use_picture(
-        found, first=NOON, end=NOON + 4 * HOUR, order=POOL_PARTS, own=False, height=100, with_price=True
+        uses, first=NOON, end=NOON + 4 * HOUR, order=POOL_PARTS, own=False, height=100, with_price=True
     )
     assert [(rect.name, rect.x, rect.width) for rect in picture.rects] == [(name, 0, 100) for name in POOL_PARTS]
     assert picture.price_line.count("M") == 2
@@ -98,10 +98,10 @@ def test_many_servers_share_rows() -> None:
     groups = server_groups(list(names))
     assert (len(groups), len(groups[0]), sum(len(group) for group in groups)) == (39, 13, 500)
     uses = [GroupUse(group, NOON + n * HOUR, 100, 45 if n else 0, 0 if n else 100) for group in (0, 1) for n in (0, 1)]
-    found = heat(uses, groups=groups, names=names, first=NOON, end=NOON + 2 * HOUR)
-    assert found is not None
-    assert ([row.name for row in found.rows], found.each) == (["s001 to s013", "s014 to s026"], 13)
-    assert [(cell.shade, cell.percent) for cell in found.rows[1].cells] == [("down", "\N{EN DASH}"), ("h2", "45")]
+    picture = heat(uses, groups=groups, names=names, first=NOON, end=NOON + 2 * HOUR)
+    assert picture is not None
+    assert ([row.name for row in picture.rows], picture.each) == (["s001 to s013", "s014 to s026"], 13)
+    assert [(cell.shade, cell.percent) for cell in picture.rows[1].cells] == [("down", "\N{EN DASH}"), ("h2", "45")]
     assert heat([], groups=groups, names=names, first=NOON, end=NOON + HOUR) is None
     long = heat(uses[:1], groups=groups, names=names, first=NOON, end=NOON + 4 * HOUR, slot=3 * HOUR)
     assert long is not None

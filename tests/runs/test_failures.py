@@ -29,6 +29,7 @@ from tests.scheduling.live import (
     enter,
     events,
     fund,
+    holdings,
     make_award,
     make_live_pool,
     member,
@@ -37,7 +38,6 @@ from tests.scheduling.live import (
     publish,
     settle,
     submitted,
-    taken,
 )
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +91,7 @@ def test_the_job_waits_again_with_its_first_arrival_and_the_cause() -> None:
 def test_every_unit_of_the_gang_is_free_again_from_the_running_slot_on() -> None:
     pool, _, _, servers, _ = market()
     lose(servers[1])
-    assert {slot for *_, slot in taken(pool, "batch")} == {0}
+    assert {slot for *_, slot in holdings(pool, "batch")} == {0}
 
 
 def test_a_job_that_never_started_costs_nothing() -> None:
@@ -136,7 +136,7 @@ def test_an_instant_award_is_refunded_too() -> None:
     fund(lumen)
     job = submitted(pool, lumen, slot=0.5).job
     lose(server, slot=0.7)
-    assert (money(lumen), taken(pool)) == ((1_000_000_000, 0, 0), {})
+    assert (money(lumen), holdings(pool)) == ((1_000_000_000, 0, 0), {})
     assert (again(job).state, again(job).lane, again(job).arrival) == ("queued", "batch", 0.5)
 
 
@@ -264,7 +264,7 @@ def test_a_program_that_ends_before_its_slot_pays_all_that_it_reserved(end: str)
     pool, lumen, castor, award = ended_in_the_lead(end)
     row = again(award)
     assert (row.state, row.cut_at, row.paid_until, row.owed_after(2), row.used_until) == ("booked", 4, 7, 40, 4)
-    assert {slot for *_, slot in taken(pool, "batch")} == {3}  # what follows its first slot is on sale again
+    assert {slot for *_, slot in holdings(pool, "batch")} == {3}  # what follows its first slot is on sale again
     (event,) = events(f"job_{end}")
     assert (event.data["cut_at"], event.data["freed"]) == (4, [4, 7])
     assert stuck_awards() == []

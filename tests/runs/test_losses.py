@@ -65,7 +65,7 @@ def test_a_job_that_is_given_up_has_failed_with_its_refund_and_waits_no_more() -
     assert (job.state, job.reason_code, job.ended_at) == ("failed", "given_up", at(2.5))
     assert job.reason_numbers == {"detail": "out of disk", "refunded": 40, "losses": 5}
     assert (money(lumen), money(castor)) == ((1_000_000_000 - 20, 0, 0), (0, 0, 20))
-    assert [told.data["reason"] for told in events("job_failed")] == ["given_up"]
+    assert [event.data["reason"] for event in events("job_failed")] == ["given_up"]
     assert events("job_requeued") == []
     assert "5 times in a row" in reason_sentence(pool, job.reason_code, job.reason_numbers)
     advance(pool, 9)
@@ -89,12 +89,12 @@ def overlaps(pool: Pool, slot: int) -> list[str]:
         worker, ps = job.worker_types[floor.worker_type].demand, job.ps_types[floor.ps_type].demand
         for row in floor.allocation:
             for at_slot in range(max(row.start, slot), row.end):
-                taken = used.setdefault((job.tenant, at_slot), np.zeros((len(worker), cells.shape[2])))
-                taken[:, row.server] += row.workers * worker + row.ps * ps
+                units = used.setdefault((job.tenant, at_slot), np.zeros((len(worker), cells.shape[2])))
+                units[:, row.server] += row.workers * worker + row.ps * ps
     return [
         f"tenant {tenant}, slot {at_slot}"
-        for (tenant, at_slot), taken in sorted(used.items())
-        if (taken > cells[:, tenant] + 1e-9).any()
+        for (tenant, at_slot), units in sorted(used.items())
+        if (units > cells[:, tenant] + 1e-9).any()
     ]
 
 
@@ -150,23 +150,23 @@ def test_a_floor_given_once_the_server_is_back_stands_however_late_the_clock_is(
 @pytest.mark.parametrize(("elastic", "attempt"), [(False, 2), (True, 0)])
 def test_the_verification_counts_the_attempt_that_ended_with_giving_up(elastic: bool, attempt: int) -> None:
     """Every loss ends an attempt, the last one too; where slots are awarded one by one there are none."""
-    told = [
+    rows = [
         ("job_submitted", {"lane": "batch"}),
         ("job_requeued", {"cause": "engine_error", "cut_at": 3}),
         ("job_failed", {"reason": "given_up", "numbers": {"losses": 5, "refunded": 40}}),
     ]
-    life = life_of([JobEvent(kind, at(2.5), data) for kind, data in told], elastic=elastic)
+    life = life_of([JobEvent(kind, at(2.5), data) for kind, data in rows], elastic=elastic)
     assert life is not None
     assert (life.state, life.attempt) == ("failed", attempt)
 
 
 @pytest.mark.parametrize(
-    ("told", "not_before"), [({}, 11), ({"from_slot": 1}, 1), ({"from_slot": 1, "next_slot": 4}, 4)]
+    ("facts", "not_before"), [({}, 11), ({"from_slot": 1}, 1), ({"from_slot": 1, "next_slot": 4}, 4)]
 )
 def test_the_verification_lets_a_job_wait_for_its_old_slots_only_where_an_older_version_did(
-    told: dict[str, int], not_before: int
+    facts: dict[str, int], not_before: int
 ) -> None:
-    requeued = {"cause": "server_lost", "cut_at": 11, **told}
+    requeued = {"cause": "server_lost", "cut_at": 11, **facts}
     events = [JobEvent("job_submitted", at(0), {"lane": "instant"}), JobEvent("job_requeued", at(1), requeued)]
     life = life_of(events, elastic=False)
     assert life is not None

@@ -65,7 +65,7 @@ def kind(pool: Pool, name: str) -> ResourceKind:
 def tell_history(pool: Pool) -> None:
     """Write the entries of the history that the services would have written for what these builders made, because a
     verification of everything compares the rows with them. Call it once, when everything is built."""
-    told: dict[str, Any] = {"at": NOON, "by": access_of_system("a test"), "reason": "test"}
+    common: dict[str, Any] = {"at": NOON, "by": access_of_system("a test"), "reason": "test"}
     values = {field.attname: getattr(pool, field.attname) for field in pool._meta.concrete_fields}
     values = {name: value for name, value in values.items() if name not in ("id", *AS_MADE)}
     kinds = {kind.name: kind.label for kind in ResourceKind.objects.filter(pool=pool).order_by("pk")}
@@ -78,28 +78,28 @@ def tell_history(pool: Pool) -> None:
         "use_prices": prices,
         "steps": steps_listed(steps_of(pool)),
     }
-    history.append(action="pool_create", subject=f"pool {pool.slug}", after=after, **told)
+    history.append(action="pool_create", subject=f"pool {pool.slug}", after=after, **common)
     for server in Server.objects.filter(pool=pool).select_related("pool").order_by("pk"):
         capacity = dict(ServerCapacity.objects.filter(server=server).values_list("resource__name", "units"))
-        made = {"capacity": capacity, "hosts_workers": server.hosts_workers, "hosts_ps": server.hosts_ps}
-        history.append(action="server_add", subject=server_subject(server), after=made, **told)
+        details = {"capacity": capacity, "hosts_workers": server.hosts_workers, "hosts_ps": server.hosts_ps}
+        history.append(action="server_add", subject=server_subject(server), after=details, **common)
     with scope_disabled("the test tells whose cells are whose"):
         cells = list(
             Cell.objects.filter(server__pool=pool).select_related("server", "resource", "tenant").order_by("pk")
         )
-        said = list(TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk"))
-    for row in said:
+        policies = list(TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk"))
+    for row in policies:
         subject, after = (
             f"sharing of {row.tenant.slug} in pool {pool.slug}",
             {name: getattr(row, name) for name in SHARING},
         )
-        history.append(action="sharing_change", subject=subject, tenant=row.tenant, before={}, after=after, **told)
+        history.append(action="sharing_change", subject=subject, tenant=row.tenant, before={}, after=after, **common)
     units: dict[Tenant, dict[str, dict[str, int]]] = {}
     for cell in cells:
         units.setdefault(cell.tenant, {}).setdefault(cell.server.name, {})[cell.resource.name] = cell.units
     for tenant, of_servers in units.items():
         subject = f"cells of {tenant.slug} in pool {pool.slug}"
-        history.append(action="cells_change", subject=subject, tenant=tenant, before={}, after=of_servers, **told)
+        history.append(action="cells_change", subject=subject, tenant=tenant, before={}, after=of_servers, **common)
     credits = AuditEntry.objects.filter(action="credits_grant")
     with scope_disabled("the history tells of all tenants' credits"):
         amounts = from_outside()
@@ -108,7 +108,7 @@ def tell_history(pool: Pool) -> None:
         if amount != before:  # another pool's entries may tell of them
             tenant, about = Tenant.objects.get(pk=number), {"amount": amount - before}
             subject = f"credits of {tenant.slug}"
-            history.append(action="credits_grant", subject=subject, tenant=tenant, after=about, **told)
+            history.append(action="credits_grant", subject=subject, tenant=tenant, after=about, **common)
 
 
 def tenant_quota(tenant: Tenant, pool: Pool) -> dict[str, int]:

@@ -145,8 +145,8 @@ def settle(pool: Pool, *slots: int) -> list[Settled]:
 def money(tenant: Tenant) -> tuple[int, int, int]:
     """Return what the tenant has: available, held, earned."""
     names = [available(tenant.pk), held(tenant.pk), earned(tenant.pk)]
-    found = amounts(*names)
-    return found[names[0]], found[names[1]], found[names[2]]
+    sums = amounts(*names)
+    return sums[names[0]], sums[names[1]], sums[names[2]]
 
 
 def operator_money() -> int:
@@ -180,7 +180,7 @@ def publish(pool: Pool, *, frontier: int, settled: int = -1) -> None:
     )
 
 
-def taken(pool: Pool, lane: str = "instant") -> dict[tuple[str, str, str, int], float]:
+def holdings(pool: Pool, lane: str = "instant") -> dict[tuple[str, str, str, int], float]:
     """Return (server, resource, part, slot) -> amount that the lane holds."""
     rows = CalendarCell.objects.filter(pool=pool).select_related("server", "resource")
     held_amounts = {(c.server.name, c.resource.name, c.part, c.slot): getattr(c, lane) for c in rows}

@@ -59,8 +59,8 @@ def test_a_page_asks_once_whether_its_reader_is_of_the_staff() -> None:
     client.force_login(make_person("auditor", None))
     with CaptureQueriesContext(connection) as captured:
         assert client.get("/admin/tenants/tenant/", secure=True).status_code == 200
-    asked = [query["sql"] for query in captured.captured_queries if StaffGrant._meta.db_table in query["sql"]]
-    assert len(asked) == 2
+    queries = [query["sql"] for query in captured.captured_queries if StaffGrant._meta.db_table in query["sql"]]
+    assert len(queries) == 2
 
 
 @pytest.mark.parametrize("role", ["auditor", "operator"])

@@ -198,6 +198,6 @@ def test_a_day_begins_with_its_first_moment_and_ends_where_the_next_begins(zone:
 def test_period_of_a_bundle_is_shown_in_the_days_of_utc_that_were_asked_for(world: World, zone: str) -> None:
     browser = client_as(AUDITOR, None)
     browser.cookies[COOKIE] = zone
-    asked = {"kind": "bundle", "pool": world.pool.slug, "from": "2026-08-01", "to": "2026-08-30"}
-    page = browser.post("/fairness/audits/start/", asked, secure=True)["Location"]
+    form = {"kind": "bundle", "pool": world.pool.slug, "from": "2026-08-01", "to": "2026-08-30"}
+    page = browser.post("/fairness/audits/start/", form, secure=True)["Location"]
     assert "1 Aug 2026 up to 31 Aug 2026 (UTC)" in browser.get(page, secure=True).content.decode()

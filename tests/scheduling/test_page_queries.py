@@ -33,25 +33,25 @@ OVERVIEW = "overview of all tenants"  # of the staff; most of it once for all po
 QUOTE = "quote beside a form"  # no page but a part of one, which reads the whole market; it comes after the page
 BESIDE_THE_POINT = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 PAGES: dict[str, Callable[[Story], str]] = {
-    "market": lambda told: "market/",
-    "servers": lambda told: "servers/",
-    "jobs": lambda told: "jobs/",
-    "job that runs": lambda told: f"jobs/{told.running.pk}/",
-    "job with a place ahead": lambda told: f"jobs/{told.ahead.pk}/",
-    "job that waits": lambda told: f"jobs/{told.waiting.pk}/",
-    "submit": lambda told: "submit/",
-    "share": lambda told: "share/",
-    "ledger": lambda told: "ledger/",
-    "statements": lambda told: "statements/",
-    "statement": lambda told: "statements/period/",
-    "intervals": lambda told: "intervals/",
-    "interval": lambda told: f"intervals/{told.pool.slug}/1/",
-    "what if": lambda told: "what-if/",
-    "what if, asking": lambda told: f"intervals/{told.pool.slug}/1/what-if/",
-    "members": lambda told: "members/",
-    "tokens": lambda told: "tokens/",
-    "webhooks": lambda told: "webhooks/",
-    "history": lambda told: "history/",
+    "market": lambda world: "market/",
+    "servers": lambda world: "servers/",
+    "jobs": lambda world: "jobs/",
+    "job that runs": lambda world: f"jobs/{world.running.pk}/",
+    "job with a place ahead": lambda world: f"jobs/{world.ahead.pk}/",
+    "job that waits": lambda world: f"jobs/{world.waiting.pk}/",
+    "submit": lambda world: "submit/",
+    "share": lambda world: "share/",
+    "ledger": lambda world: "ledger/",
+    "statements": lambda world: "statements/",
+    "statement": lambda world: "statements/period/",
+    "intervals": lambda world: "intervals/",
+    "interval": lambda world: f"intervals/{world.pool.slug}/1/",
+    "what if": lambda world: "what-if/",
+    "what if, asking": lambda world: f"intervals/{world.pool.slug}/1/what-if/",
+    "members": lambda world: "members/",
+    "tokens": lambda world: "tokens/",
+    "webhooks": lambda world: "webhooks/",
+    "history": lambda world: "history/",
 }
 
 
@@ -63,36 +63,36 @@ def counted(captured: CaptureQueriesContext) -> int:
     return sum(not query["sql"].startswith(BESIDE_THE_POINT) for query in captured)
 
 
-def queries_of_a_quote(client: Client, told: Story) -> int:
+def queries_of_a_quote(client: Client, world: Story) -> int:
     """Of the first one, which finds nothing that an earlier one has looked at."""
     desks._last_seen.clear()
     known._pools.clear()
     with CaptureQueriesContext(connection) as captured:
-        answer = client.post(f"/t/{told.renter.slug}/submit/quote/", FIELDS | {"pool": told.pool.slug})
+        answer = client.post(f"/t/{world.renter.slug}/submit/quote/", FIELDS | {"pool": world.pool.slug})
     assert "Would be" in answer.content.decode()
     return counted(captured)
 
 
 def test_pages_ask_as_many_queries_as_their_baseline_and_fewer_than_25(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, moment = story(), timezone.now()
+    world, moment = story(), timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: moment)  # on a busy machine slots would pass, and pages look for why
-    client = client_of(make_person("owner", told.renter))
-    found = {}
+    client = client_of(make_person("owner", world.renter))
+    counts = {}
     for name, path in PAGES.items():
         cache.clear()
         known._pools.clear()
         with CaptureQueriesContext(connection) as captured:
-            answer = client.get(f"/t/{told.renter.slug}/{path(told)}")
+            answer = client.get(f"/t/{world.renter.slug}/{path(world)}")
         assert answer.status_code == 200, name
-        found[name] = counted(captured)
+        counts[name] = counted(captured)
     staff = client_of(make_person("auditor", None))
     cache.clear()
     known._pools.clear()
     with CaptureQueriesContext(connection) as captured:
         assert staff.get("/overview/").status_code == 200
-    found[OVERVIEW] = counted(captured)
-    found[QUOTE] = queries_of_a_quote(client, told)
+    counts[OVERVIEW] = counted(captured)
+    counts[QUOTE] = queries_of_a_quote(client, world)
     if WRITE:
-        BASELINE.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    assert found == baseline()
-    assert {name: asked for name, asked in found.items() if asked > MOST and name not in (QUOTE, OVERVIEW)} == {}
+        BASELINE.write_text(json.dumps(counts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    assert counts == baseline()
+    assert {name: count for name, count in counts.items() if count > MOST and name not in (QUOTE, OVERVIEW)} == {}

@@ -93,12 +93,12 @@ class TestDeliveries:
         make(by)
         tell(by.tenant, *["job_started"] * 5)
         go(Receiver())
-        before, after, found = LATER - timedelta(days=90), 0, []
+        before, after, counts = LATER - timedelta(days=90), 0, []
         while after is not None:
             piece = deliveries_forget(before=before, after=after, most=2)
-            found.append(piece.deliveries)
+            counts.append(piece.deliveries)
             after = piece.last
-        assert found == [2, 2, 1]
+        assert counts == [2, 2, 1]
         tell(by.tenant, *["job_started"] * 5)
         go(Receiver(), LATER)
         assert deliveries_forget(before=before, most=2).last is None
@@ -156,19 +156,19 @@ class TestFiles:
         (runs / f"job-{old.pk}" / "link").symlink_to(elsewhere)
         (runs / "alive").touch()
         assert retention_preview(at=LATER)["run_files_bytes"] == 100
-        found = apply()
-        assert (found["run_files_of_jobs"], found["run_files_bytes"], found["run_files_refused"]) == (1, 100, 0)
-        left = {f"job-{fresh.pk}", f"job-{live.pk}", "job-0", "job-999999", "other", "alive"}
-        assert {place.name for place in runs.iterdir()} == left
+        counts = apply()
+        assert (counts["run_files_of_jobs"], counts["run_files_bytes"], counts["run_files_refused"]) == (1, 100, 0)
+        names = {f"job-{fresh.pk}", f"job-{live.pk}", "job-0", "job-999999", "other", "alive"}
+        assert {place.name for place in runs.iterdir()} == names
         assert elsewhere.read_text() == "not ours"
         assert len(rows(TrainingJob)) == 3
 
     def test_files_of_a_cluster_lie_in_its_shared_folder_and_go_too(self, settings: Settings, tmp_path: Path) -> None:
         """One job has files in both, and a pool's engine is configured no more."""
         shared = tmp_path / "shared"
-        said = {"kind": "slurm", "partition": "main", "shared": str(shared)}
+        site = {"kind": "slurm", "partition": "main", "shared": str(shared)}
         settings.ENGINES_FILE = str(tmp_path / "engines.json")
-        Path(settings.ENGINES_FILE).write_text(json.dumps({"slurm": said}))
+        Path(settings.ENGINES_FILE).write_text(json.dumps({"slurm": site}))
         for slug, engine in (("cluster", "slurm"), ("other", "gone")):
             make_pool(slug=slug, engine=engine)
         by = owner()
@@ -179,8 +179,8 @@ class TestFiles:
                 (root / f"job-{job.pk}" / "work" / "state").write_bytes(b"x" * 100)
         preview = retention_preview(at=LATER)
         assert (preview["run_files_of_jobs"], preview["run_files_bytes"]) == (1, 200)
-        found = apply()
-        assert (found["run_files_of_jobs"], found["run_files_bytes"]) == (1, 200)
+        counts = apply()
+        assert (counts["run_files_of_jobs"], counts["run_files_bytes"]) == (1, 200)
         assert [place.name for place in shared.iterdir()] == [f"job-{live.pk}"]
 
     def test_files_of_somebody_else_are_counted_and_tell_nothing_to_the_history(
@@ -225,7 +225,7 @@ class TestFiles:
 def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> None:
     for key, days in (("over", -2), ("open", 20_000)):
         Session.objects.create(session_key=key, session_data="", expire_date=NOW + timedelta(days=days))
-    assert said() == [
+    assert output() == [
         "RETENTION_DELIVERIES_DAYS: 90 days",
         "RETENTION_NOTICES_READ_DAYS: 90 days",
         "RETENTION_NOTICES_UNREAD_DAYS: 365 days",
@@ -243,13 +243,13 @@ def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> N
         "archives bytes: 0 would go",
     ]
     assert Session.objects.count() == 2
-    assert "sessions: 1 removed" in said(apply=True)
-    assert "sessions: 0 removed" in said(apply=True)
+    assert "sessions: 1 removed" in output(apply=True)
+    assert "sessions: 0 removed" in output(apply=True)
     assert [key.session_key for key in Session.objects.all()] == ["open"]
     assert [line["sessions"] for line in lines()] == [1]
 
 
-def said(**options: bool) -> list[str]:
+def output(**options: bool) -> list[str]:
     out = io.StringIO()
     call_command("retention", stdout=out, **options)
     return out.getvalue().splitlines()

@@ -46,8 +46,8 @@ class Cell:
 
     @property
     def number(self) -> Decimal | None:
-        found = NUMBER.search(re.sub(r"[\u202f\u00a0\s]", "", self.text))
-        return Decimal(found[0].replace("\N{MINUS SIGN}", "-")) if found else None
+        match = NUMBER.search(re.sub(r"[\u202f\u00a0\s]", "", self.text))
+        return Decimal(match[0].replace("\N{MINUS SIGN}", "-")) if match else None
 
 
 @dataclass
@@ -113,8 +113,8 @@ def wrong_sums(html: str) -> Iterator[str]:
         yield from (f"{table.name}: {line}" for line in wrong_in(table))
     for name, parts in page.sums.items():
         signs = {"+": 1, "-": -1, "=": -1}
-        left = sum((signs[sign] * (cell.number or 0) for sign, cell in parts), Decimal(0))
-        if left or not any(sign == "=" for sign, _ in parts):
+        difference = sum((signs[sign] * (cell.number or 0) for sign, cell in parts), Decimal(0))
+        if difference or not any(sign == "=" for sign, _ in parts):
             yield f"{name}: {' '.join(sign + cell.text.strip() for sign, cell in parts)}"
 
 
