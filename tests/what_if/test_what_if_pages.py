@@ -38,14 +38,16 @@ def page(client: Client, path: str, status: int = 200) -> str:
     return answer.content.decode()
 
 
-def ask(client: Client, interval: Interval, job: TrainingJob, tenant: Tenant | None, field: str, **said: object) -> str:
-    answer = client.post(ask_path(interval, tenant), {"job": job.pk, "field": field, **said})
+def ask(
+    client: Client, interval: Interval, job: TrainingJob, tenant: Tenant | None, field: str, **fields: object
+) -> str:
+    answer = client.post(ask_path(interval, tenant), {"job": job.pk, "field": field, **fields})
     assert answer.status_code == 302, text_of(answer.content.decode())
     return str(answer["Location"])
 
 
-def complaint(client: Client, interval: Interval, job: TrainingJob, field: str, **said: object) -> str:
-    answer = client.post(ask_path(interval, job.tenant), {"job": job.pk, "field": field, **said})
+def complaint(client: Client, interval: Interval, job: TrainingJob, field: str, **fields: object) -> str:
+    answer = client.post(ask_path(interval, job.tenant), {"job": job.pk, "field": field, **fields})
     assert answer.status_code == 422
     return answer.content.decode()
 
@@ -187,10 +189,10 @@ REFUSED = [
 def test_refusal_stands_at_its_field() -> None:
     _, (first, _), interval = make_rivals()
     client = client_as(OWNER, first.tenant)
-    for field, said, place, sentence in REFUSED:
-        html = complaint(client, interval, first, field, **said)
+    for field, fields, place, sentence in REFUSED:
+        html = complaint(client, interval, first, field, **fields)
         where = html[html.index(f'id="{place}_error"') :]
-        assert sentence in text_of(where[: where.index("</div>")]), (field, said)
+        assert sentence in text_of(where[: where.index("</div>")]), (field, fields)
     with scope_disabled("the test counts all rows"):
         assert WhatIf.objects.count() == 0
 
@@ -251,12 +253,12 @@ def test_interval_is_chosen_by_its_number_and_pages_lead_to_the_question() -> No
 def test_page_asks_few_queries_however_many_questions_there_are() -> None:
     _, (first, _), interval = make_rivals()
     client = client_as(OWNER, first.tenant)
-    path, asked = f"/t/{first.tenant.slug}/what-if/", []
+    path, counts = f"/t/{first.tenant.slug}/what-if/", []
     for price in (1, 2):
         ask(client, interval, first, first.tenant, "max_price", max_price=price)
         answered()
         page(client, path)
         with CaptureQueriesContext(connection) as captured:
             page(client, path)
-        asked.append(len(captured))
-    assert asked[0] == asked[1] <= 24
+        counts.append(len(captured))
+    assert counts[0] == counts[1] <= 24

@@ -64,18 +64,18 @@ def deciding(pool) -> Interval:
 
 
 def ask(interval: Interval, job, field: str, value: Any, by: Access, at=NOON) -> WhatIfSeen | Refused:
-    asked = {"number": interval.number, "job_id": job.pk, "field": field, "value": value}
-    return what_if_start(pool_id=interval.pool_id, by=by, at=at, **asked)
+    words = {"number": interval.number, "job_id": job.pk, "field": field, "value": value}
+    return what_if_start(pool_id=interval.pool_id, by=by, at=at, **words)
 
 
-def asked(interval: Interval, job, field: str, value: Any, by: Access) -> WhatIfSeen:
+def question_of(interval: Interval, job, field: str, value: Any, by: Access) -> WhatIfSeen:
     answer = ask(interval, job, field, value, by)
     assert isinstance(answer, WhatIfSeen), answer
     return answer
 
 
 def answered(interval: Interval, job, field: str, value: Any, by: Access) -> Result:
-    question = asked(interval, job, field, value, by)
+    question = question_of(interval, job, field, value, by)
     assert (question.state, question.done, question.of) == ("waiting", 0, 4)
     assert what_ifs_round(clock=Clock()) == 1
     answer = what_if_read(what_if_id=question.id, by=by, at=NOON)
@@ -121,9 +121,9 @@ def test_the_guarantees_difference_is_the_one_that_the_core_gives(field: str, va
     view = records.view_from(contents_of(interval).view)
     policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     lie = Linear(value["slope"], value["base"]) if field == "value" else value
-    said = replace(view.jobs[first.pk], **{field: lie})
+    other = replace(view.jobs[first.pk], **{field: lie})
     before = plan_outcome(view, policy.decide(view))
-    after = plan_outcome(view, policy.decide(supposed(view, said)), said)
+    after = plan_outcome(view, policy.decide(supposed(view, other)), other)
     assert [row.difference for row in reply.tenants] == (after.gains - before.gains).tolist()
     assert [(row.before, row.after) for row in reply.tenants] == list(
         zip(before.gains.tolist(), after.gains.tolist(), strict=True)
@@ -179,7 +179,7 @@ def test_in_a_tenant_the_staff_find_its_own_questions_only() -> None:
     over_all = auditor()
     inside, elsewhere = (replace(over_all, tenant=job.tenant) for job in (first, second))
     assert code_of(ask(interval, first, "rent", "never", elsewhere)) == "unknown_job"
-    question = asked(interval, first, "rent", "never", inside)
+    question = question_of(interval, first, "rent", "never", inside)
     assert code_of(what_if_read(what_if_id=question.id, by=elsewhere, at=NOON)) == "unknown_what_if"
     assert [len(what_ifs_newest(by=by, at=NOON)) for by in (over_all, inside, elsewhere)] == [1, 1, 0]
 
@@ -203,7 +203,7 @@ def test_only_the_jobs_tenant_and_the_staff_may_ask_and_read() -> None:
     mine, theirs = member(first.tenant, VIEWER), member(second.tenant, OWNER)
     assert code_of(ask(interval, first, "rent", "never", theirs)) == "unknown_job"
     assert code_of(ask(interval, first, "rent", "never", member(first.tenant, BILLING))) == "not_allowed"
-    question = asked(interval, first, "rent", "never", mine)
+    question = question_of(interval, first, "rent", "never", mine)
     for by in (theirs, member(first.tenant, OWNER)):  # a colleague has questions of his own
         assert code_of(what_if_read(what_if_id=question.id, by=by, at=NOON)) == "unknown_what_if"
         assert code_of(what_if_cancel(what_if_id=question.id, by=by, at=NOON)) == "unknown_what_if"
@@ -255,7 +255,7 @@ def test_too_many_questions_are_refused(monkeypatch) -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
     for price in (1, 2, 3):
-        asked(interval, first, "max_price", price, by)
+        question_of(interval, first, "max_price", price, by)
     assert code_of(ask(interval, first, "max_price", 4, by)) == "too_many_open"
     what_ifs_round(clock=Clock())
     monkeypatch.setattr(asking, "MOST_A_DAY", 3)
@@ -270,10 +270,10 @@ def test_questions_of_many_people_about_one_tenant_leave_room_for_others(monkeyp
     assert first.tenant_id != second.tenant_id
     monkeypatch.setattr(asking, "MOST_OF_TENANT", 2)
     for role in (SUBMITTER, OWNER):
-        asked(interval, first, "max_price", 1, member(first.tenant, role))
+        question_of(interval, first, "max_price", 1, member(first.tenant, role))
     refused = ask(interval, first, "max_price", 1, auditor())
     assert refused == asking.TOO_MANY_OF_TENANT
-    asked(interval, second, "max_price", 1, member(second.tenant))
+    question_of(interval, second, "max_price", 1, member(second.tenant))
 
 
 def test_rules_of_another_version_answer_where_they_decide_the_interval_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +281,11 @@ def test_rules_of_another_version_answer_where_they_decide_the_interval_alike(mo
         before.setattr(chain, "code_version", lambda: "core-0")
         _, (first, _), interval = make_rivals()
     by = auditor()
-    alike = asked(interval, first, "max_price", 1, by)
+    alike = question_of(interval, first, "max_price", 1, by)
     what_ifs_round(clock=Clock())
     assert (interval.code_version, what_if_read(what_if_id=alike.id, by=by, at=NOON).state) == ("core-0", "done")
 
-    decide, later = Astraea.decide, asked(interval, first, "max_price", 2, by)
+    decide, later = Astraea.decide, question_of(interval, first, "max_price", 2, by)
     monkeypatch.setattr(Astraea, "decide", lambda policy, view: replace(decide(policy, view), bookings=()))
     what_ifs_round(clock=Clock())
     answer = what_if_read(what_if_id=later.id, by=by, at=NOON)
@@ -295,7 +295,7 @@ def test_rules_of_another_version_answer_where_they_decide_the_interval_alike(mo
 def test_an_interval_of_other_bytes_is_not_decided_again() -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
-    waits = asked(interval, first, "max_price", 1, by)
+    waits = question_of(interval, first, "max_price", 1, by)
     plan = contents_of(interval).plan.replace(b'"paid":', b'"paid":1', 1)
     change_contents(interval, plan=plan)
     what_ifs_round(clock=Clock())
@@ -344,7 +344,7 @@ def test_a_floor_that_was_given_before_is_not_moved_by_what_is_said_later() -> N
 def test_a_cancelled_question_keeps_no_answer_also_when_it_was_being_worked_out(monkeypatch) -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
-    question = asked(interval, first, "rent", "never", by)
+    question = question_of(interval, first, "rent", "never", by)
 
     def cancels(*given_to: Any) -> Any:
         what_if_cancel(what_if_id=question.id, by=by, at=NOON)
@@ -363,7 +363,7 @@ def test_a_decision_that_takes_too_long_is_given_up(monkeypatch) -> None:
     monkeypatch.setattr(working, "ROUND", timedelta(days=1))
     _, (first, _), interval = make_rivals()
     by = auditor()
-    question = asked(interval, first, "rent", "never", by)
+    question = question_of(interval, first, "rent", "never", by)
     what_ifs_round(clock=Clock(seconds=7.9))  # each look at the clock is that much later
     answer = what_if_read(what_if_id=question.id, by=by, at=NOON)
     assert isinstance(answer, WhatIfSeen)
@@ -373,7 +373,7 @@ def test_a_decision_that_takes_too_long_is_given_up(monkeypatch) -> None:
 def test_a_question_left_by_a_process_that_ended_is_answered_by_the_next_but_not_for_ever(monkeypatch) -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
-    question = asked(interval, first, "rent", "never", by)
+    question = question_of(interval, first, "rent", "never", by)
 
     def die(*_: object) -> None:
         raise OperationalError("the server went away")
@@ -396,7 +396,7 @@ def test_a_question_left_by_a_process_that_ended_is_answered_by_the_next_but_not
 def test_an_answer_expires() -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
-    question = asked(interval, first, "rent", "never", by)
+    question = question_of(interval, first, "rent", "never", by)
     what_ifs_round(clock=Clock())
     later = NOON + timedelta(days=8)
     assert code_of(what_if_read(what_if_id=question.id, by=by, at=later)) == "unknown_what_if"

@@ -78,8 +78,8 @@ def test_every_field_that_can_be_said_otherwise_has_its_words() -> None:
 
 def test_what_was_said_is_told_in_words_and_what_has_none_as_it_stands() -> None:
     numbers = {"base": 100.0, "slope": -0.5, "scale": 9.0, "power": 2.0, "deadline": 12, "priority": 80, "target": 6}
-    told = {kind: said_words("value", {"kind": kind, **numbers}) for kind in KINDS}
-    assert told == {
+    sentences = {kind: said_words("value", {"kind": kind, **numbers}) for kind in KINDS}
+    assert sentences == {
         "linear": "100, less 0.5 for each slot",
         "convex": "81 after one slot, falling with power 2",
         "deadline": "100 until 12 slots have passed, nothing after that",
