@@ -63,9 +63,9 @@ def rename(job: TrainingJob, name: str) -> None:
 
 
 def client(tenant: Tenant, role: str) -> Client:
-    made = Client()
-    made.force_login(make_person(role, tenant), backend="django.contrib.auth.backends.ModelBackend")
-    return made
+    browser = Client()
+    browser.force_login(make_person(role, tenant), backend="django.contrib.auth.backends.ModelBackend")
+    return browser
 
 
 def read(browser: Client, tenant: Tenant, page: str, **query: str) -> Any:

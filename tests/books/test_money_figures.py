@@ -37,8 +37,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), standing() as made:
-        yield made
+    with django_db_blocker.unblock(), standing() as money_world:
+        yield money_world
 
 
 ALWAYS = MovementFilter(datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC))
@@ -105,15 +105,15 @@ def test_balance_runs_along_the_rows_from_now_back_to_nothing(world: World) -> N
 
 def test_pages_one_after_the_other_are_the_whole_list(world: World) -> None:
     whole = [row.transaction_id for group in view(world, world.lumen, each=True).groups for row in group.rows]
-    below, found, balances = None, [], []
+    below, rows, balances = None, [], []
     while True:
         page = view(world, world.lumen, below=below, each=True, limit=1)
-        found += [row.transaction_id for group in page.groups for row in group.rows]
+        rows += [row.transaction_id for group in page.groups for row in group.rows]
         balances += [row.balance for group in page.groups for row in group.rows]
         below = page.next
         if below is None:
             break
-    assert found == whole
+    assert rows == whole
     assert len(whole) > 3
     assert balances == [row.balance for group in view(world, world.lumen, each=True).groups for row in group.rows]
 

@@ -25,8 +25,8 @@ PARTS = ("ledger/?each=on", "ledger/?format=csv", "ledger/?part=entries", "share
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), standing() as made:
-        yield made
+    with django_db_blocker.unblock(), standing() as money_world:
+        yield money_world
 
 
 @pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, OWNER, AUDITOR, OPERATOR])

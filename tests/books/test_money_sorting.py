@@ -20,11 +20,11 @@ Page = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), standing() as made:
+    with django_db_blocker.unblock(), standing() as money_world:
         with scope_disabled("credits come from outside"):
             for key, amount in (("one", 5), ("two", 3), ("three", 9)):
-                grant(made.lumen.pk, amount, key=key, at=timezone.now())
-        yield made
+                grant(money_world.lumen.pk, amount, key=key, at=timezone.now())
+        yield money_world
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def test_ledger_sorts_by_what_an_account_moved_without_losing_any(page: Page, ac
 
 
 def test_ledger_in_another_order_has_no_intervals_and_no_balance(page: Page) -> None:
-    stands, asked = page("ledger/"), page("ledger/?sort=time")
+    stands, by_time = page("ledger/"), page("ledger/?sort=time")
     assert 'scope="rowgroup"' in stands
-    assert 'scope="rowgroup"' not in asked
-    assert amounts(asked, "Balance") == []
-    assert re.search(r'aria-sort="ascending">\s*<a class="sort" href="\?sort=-time"', asked)
-    times = re.findall(r'<td class="faint nowrap"><time datetime="([^"]*)"', asked)
+    assert 'scope="rowgroup"' not in by_time
+    assert amounts(by_time, "Balance") == []
+    assert re.search(r'aria-sort="ascending">\s*<a class="sort" href="\?sort=-time"', by_time)
+    times = re.findall(r'<td class="faint nowrap"><time datetime="([^"]*)"', by_time)
     assert times == sorted(times)
     assert len(times) > 1
 
