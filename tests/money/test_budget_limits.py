@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 
 def put(tenant: Tenant, role: str = BILLING, **fields: Any) -> Budget | Refused:
-    given: dict[str, Any] = {"member": None, "period": "month", "soft": None, "hard": 100, "at": NOON}
-    return budget_set(by=member(tenant, role), **(given | fields))
+    usual: dict[str, Any] = {"member": None, "period": "month", "soft": None, "hard": 100, "at": NOON}
+    return budget_set(by=member(tenant, role), **(usual | fields))
 
 
 def refused(answer: object) -> str:

@@ -23,7 +23,7 @@ def limit(spent: int, *, soft: int | None = None, hard: int | None = None) -> Bu
 
 
 @pytest.mark.parametrize(
-    ("spent", "limits", "told"),
+    ("spent", "limits", "expected"),
     [
         (79, {HARD: 100}, []),
         (80, {HARD: 100}, [("budget_reached", 80)]),
@@ -41,10 +41,10 @@ def limit(spent: int, *, soft: int | None = None, hard: int | None = None) -> Bu
     ],
 )
 def test_the_highest_mark_that_is_reached_is_news(
-    spent: int, limits: dict[str, int], told: list[tuple[str, int | None]]
+    spent: int, limits: dict[str, int], expected: list[tuple[str, int | None]]
 ) -> None:
     news = budget_news(limit(spent, **limits))
-    assert [(each.kind, each.data.get("percent")) for each in news] == told
+    assert [(each.kind, each.data.get("percent")) for each in news] == expected
 
 
 def market(**budget: int) -> tuple[Pool, Tenant]:

@@ -103,9 +103,9 @@ def test_what_a_period_cost_is_read_from_its_index_however_long_the_history() ->
         )
     overrule("ANALYZE scheduling_award")
     with scope_disabled("a decision asks for every tenant"), CaptureQueriesContext(connection) as queries:
-        (found,) = limits(tenant_ids=[renter.pk], at=NOON)
+        (limit,) = limits(tenant_ids=[renter.pk], at=NOON)
     hours = (NOON - period_start("month", NOON)) // timedelta(hours=1)
-    assert found.spent == 10 * (1 + hours // 11)
+    assert limit.spent == 10 * (1 + hours // 11)
     (query,) = [query["sql"] for query in queries if "scheduling_award" in query["sql"]]
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT TEXT) {query}")

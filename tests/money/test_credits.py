@@ -129,7 +129,7 @@ def earner():
 
 
 @pytest.mark.parametrize(
-    ("amount", "left"),
+    ("amount", "balances"),
     [
         (2_000_000, (5_000_000, 2_000_000, 1_000_000)),
         (3_000_000, (5_000_000, 2_000_000, 0)),
@@ -137,11 +137,11 @@ def earner():
         (8_000_000, (0, 2_000_000, 0)),
     ],
 )
-def test_a_withdrawal_takes_what_was_earned_first_and_never_what_is_held(amount: int, left) -> None:
+def test_a_withdrawal_takes_what_was_earned_first_and_never_what_is_held(amount: int, balances) -> None:
     castor = earner()
     answer = credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": amount}))
     assert isinstance(answer, Posted)
-    assert money(castor) == left
+    assert money(castor) == balances
     entry = AuditEntry.objects.get(action="credits_withdraw")
     assert (entry.tenant, entry.reason, entry.after) == (castor, "asked for", {"amount": amount, "key": "payout-3"})
     (event,) = events("credits_withdrawn")
