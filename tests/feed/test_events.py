@@ -122,7 +122,7 @@ def test_tenant_sees_public_events_and_its_own_as_its_roles_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "told"),
+    ("kind", "data", "document"),
     [
         ("use_prices_set", {"prices": {"worker": 200_000}}, {"prices": {"worker": "0.200000"}}),
         ("interval_closed", {"prices": {"worker": [0.01, 0.25]}}, {"prices": {"worker": ["0.010000", "0.250000"]}}),
@@ -140,6 +140,6 @@ def test_tenant_sees_public_events_and_its_own_as_its_roles_allow() -> None:
         ),
     ],
 )
-def test_programs_are_told_credits_as_decimal_texts(kind: str, data: dict[str, Any], told: dict[str, Any]) -> None:
+def test_programs_are_told_credits_as_decimal_texts(kind: str, data: dict[str, Any], document: dict[str, Any]) -> None:
     row = Event(pk=1, kind=kind, at=NOON, data=data)
-    assert event_document(row, None)["data"] == told
+    assert event_document(row, None)["data"] == document

@@ -129,11 +129,11 @@ def test_what_is_told_at_once_comes_with_the_cursor_of_the_moment(
 ) -> None:
     """With an older one the page would be told of it a second time, beside the next."""
     layer, cursors = get_channel_layer(), iter((5, 9))
-    told: list[int] = []
+    places: list[int] = []
     monkeypatch.setattr(notify, "feed_cursor", lambda: next(cursors))
-    monkeypatch.setattr(layer, "groups_tell", lambda messages: told.extend(m["cursor"] for m in messages.values()))
+    monkeypatch.setattr(layer, "groups_tell", lambda messages: places.extend(m["cursor"] for m in messages.values()))
     tenant_tell(1, JOBS)
     tenant_tell(1, JOBS)
     events_tell([event(EventKind.JOB_FINISHED, pool_id=1, tenant_id=1, subject="job:4", at=timezone.now())])
     tenant_tell(1, JOBS)
-    assert told == [5, 5, 9, 9]
+    assert places == [5, 5, 9, 9]
