@@ -31,9 +31,9 @@ def test_changes_what_the_next_snapshot_reads_and_remembers_it() -> None:
     pool, tenant = make_pool(), make_tenant("lumen")
     sharing = Sharing(rent="budget", budget=3_000_000, lend="keep", reserve_price={"worker": 0.25})
     changed(sharing_change(pool=pool, sharing=sharing, by=owner_of(tenant), at=NOON))
-    (found,) = pool_frame(pool, also=[tenant.pk]).cluster.tenants
-    assert (found.rent, found.budget, found.lend) == ("budget", 3.0, "keep")
-    assert found.reserve_price.tolist() == [0.25, 0.0]
+    (owner,) = pool_frame(pool, also=[tenant.pk]).cluster.tenants
+    assert (owner.rent, owner.budget, owner.lend) == ("budget", 3.0, "keep")
+    assert owner.reserve_price.tolist() == [0.25, 0.0]
     entry = AuditEntry.objects.get(action="sharing_change")
     assert (entry.before["rent"], entry.after["rent"], entry.tenant) == ("auto", "budget", tenant)
 
