@@ -90,15 +90,15 @@ FRAMEWORK = {"django_migrations", "django_session", "django_content_type", "auth
 
 def everything() -> dict[str, list[dict[str, object]]]:
     """All rows of all tables, ids and hashes too: into an empty database they are given out alike."""
-    found = {}
+    tables = {}
     with connection.cursor() as cursor:
         for table in set(connection.introspection.table_names(cursor)) - FRAMEWORK:
             cursor.execute(f'SELECT * FROM "{table}"')  # noqa: S608  names from the catalogue
             names = [column[0] for column in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-            kept = [{name: row[name] for name in names if name not in OTHER_EACH_TIME} for row in rows]
-            found[table] = sorted(kept, key=repr)
-    return found
+            stable_rows = [{name: row[name] for name in names if name not in OTHER_EACH_TIME} for row in rows]
+            tables[table] = sorted(stable_rows, key=repr)
+    return tables
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_five_tenants_differ_and_the_same_slot_brings_the_same_jobs() -> None:
     week = [(at, job) for slot, at in enumerate(moments) for job in long_jobs(slot, at)]
     assert week == [(at, job) for slot, at in enumerate(moments) for job in long_jobs(slot, at)]
     sizes = {slug: [job.spec["chunks"] * job.spec["epochs"] for _, job in week if job.tenant == slug] for slug in SLUGS}
-    assert min(len(found) for found in sizes.values()) > 0
+    assert min(len(numbers) for numbers in sizes.values()) > 0
     assert sum(sizes[content.CASTOR]) > sum(sizes[content.LUMEN]) > sum(sizes[content.PELICAN])
     assert {at.hour for at, job in week if job.tenant == content.ORRIN} == {0, 21}
     assert [job.otherwise for _, job in week if job.lane == "instant"] == ["batch"] * 14

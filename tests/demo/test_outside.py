@@ -109,9 +109,9 @@ def test_nothing_comes_from_outside_but_in_the_demo(debug: bool, nothing_built: 
 def test_every_third_slot_one_job_is_a_program_that_may_run() -> None:
     wish = next(each for slot in range(9) for each in wishes(3, slot, 5))
     real = really(wish, 6)
-    found = program_of(real.spec)
-    assert found is not None
-    assert found[0].name == "trainer"
+    program = program_of(real.spec)
+    assert program is not None
+    assert program[0].name == "trainer"
     work = [each.spec["epochs"] * each.spec["minibatches"] for each in (wish, real)]
     assert work[0] == work[1]
     assert real.spec["chunks"] == 2
@@ -140,5 +140,5 @@ def test_first_jobs_of_the_elastic_pool_come_once_in_whichever_slot_somebody_loo
     for slot in (2, 3, 4):
         outside_tick(at=NOON + timedelta(seconds=10 * slot + 1))
     with scope_disabled("the test looks at all tenants"):
-        found = TrainingJob.objects.filter(pool__slug="sweeps").order_by("name").values_list("name", flat=True)
-        assert tuple(found) == FIRST
+        names = TrainingJob.objects.filter(pool__slug="sweeps").order_by("name").values_list("name", flat=True)
+        assert tuple(names) == FIRST
