@@ -42,17 +42,17 @@ class Filter:
     def __init__(self, otherwise: int) -> None:
         self.library = ctypes.CDLL("libseccomp.so.2")
         self.library.seccomp_init.restype = ctypes.c_void_p
-        self.made = ctypes.c_void_p(self.library.seccomp_init(ctypes.c_uint32(otherwise)))
+        self.handle = ctypes.c_void_p(self.library.seccomp_init(ctypes.c_uint32(otherwise)))
 
     def add(self, action: int, call: str, *comparisons: Comparison) -> None:
         number = self.library.seccomp_syscall_resolve_name(call.encode())
         if number == -1:
             return  # this machine has no such call
         listed = (Comparison * len(comparisons))(*comparisons)
-        self.library.seccomp_rule_add_array(self.made, ctypes.c_uint32(action), number, len(comparisons), listed)
+        self.library.seccomp_rule_add_array(self.handle, ctypes.c_uint32(action), number, len(comparisons), listed)
 
     def load(self) -> None:
-        if self.library.seccomp_load(self.made):
+        if self.library.seccomp_load(self.handle):
             raise OSError("the filter does not hold")
 
 
@@ -78,8 +78,8 @@ def calls(words: Iterable[str]) -> set[str]:
 def filters(text: str) -> list[Filter]:
     """In the order in which they may be loaded: the first ones still let the next one be."""
     families, spaces = Filter(ALLOW), Filter(ALLOW)
-    kept = {BY_NAME[word] for line in of_unit(text, "RestrictAddressFamilies") for word in line.split()}
-    for family in set(range(FAMILIES)) - kept:
+    allowed = {BY_NAME[word] for line in of_unit(text, "RestrictAddressFamilies") for word in line.split()}
+    for family in set(range(FAMILIES)) - allowed:
         families.add(REFUSE | errno.EAFNOSUPPORT, "socket", Comparison(0, EQUAL, family))
     for line in of_unit(text, "RestrictNamespaces"):
         for name, flag in NAMESPACES.items():
@@ -110,14 +110,14 @@ def networks_listed() -> bool:
 
 
 def main(*unit: str) -> None:
-    made = filters(Path(unit[0]).read_text()) if unit else []
+    seccomp_filters = filters(Path(unit[0]).read_text()) if unit else []
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
         prctl(PR_SET_DUMPABLE, 1)  # its own files of /proc are its own again
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    for each in made:
+    for each in seccomp_filters:
         each.load()
     abilities = {
         "walls": tried(landlock_version),

@@ -105,8 +105,8 @@ def _autocompleted(model: type[Model]) -> Iterator[str]:
 @pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::django.core.paginator.UnorderedObjectListWarning")  # of other packages' models
 def test_no_address_of_the_admin_breaks(world: World, staff: Client, request: pytest.FixtureRequest) -> None:
-    asked = addresses(whole=request.node.callspec.params["staff"] == OPERATOR)
-    statuses = {address: staff.get(address, secure=True).status_code for address in asked}
+    places = addresses(whole=request.node.callspec.params["staff"] == OPERATOR)
+    statuses = {address: staff.get(address, secure=True).status_code for address in places}
     assert len(statuses) >= 4 * len(admin.site._registry)
     assert [address for address, status in statuses.items() if status >= 500] == []
     shown = [address for address, status in statuses.items() if status == 200]

@@ -122,10 +122,10 @@ def test_backup_in_the_middle_of_an_interval_is_restored_and_verifies(tmp_path: 
     deciding = threading.Thread(target=decide)
     deciding.start()
     assert locked.wait(PATIENCE)
-    made = manage(here, "backup", tmp_path / "backup")
+    process = manage(here, "backup", tmp_path / "backup")
     over.set()
     deciding.join()
-    assert made.returncode == 0, made.stderr
+    assert process.returncode == 0, process.stderr
     before = rows_of(connection.settings_dict["NAME"])
     pool_advance(pool_id=pool.pk, at=pool.slot_start(200))  # the market goes on meanwhile
     assert rows_of(connection.settings_dict["NAME"]) != before
@@ -156,8 +156,8 @@ def test_restore_of_what_was_changed_before_names_it_and_hears_every_verificatio
     assert manage(here, "backup", tmp_path / "backup").returncode == 0
     restored = manage(installation(tmp_path / "there", elsewhere, key), "restore", tmp_path / "backup")
     assert restored.returncode == 1
-    for said in ("findings: ", "the intervals are in order", "unbroken"):
-        assert said in restored.stdout
+    for words in ("findings: ", "the intervals are in order", "unbroken"):
+        assert words in restored.stdout
     assert "It is restored, and verify_ledger has findings, which stand above." in restored.stderr
 
 
@@ -184,11 +184,11 @@ def test_backup_of_a_newer_version_is_refused_and_nothing_is_written(tmp_path: P
         run("INSERT INTO django_migrations (app, name, applied) VALUES ('scheduling', '9999_later', now())")
     try:
         here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)
-        made = manage(here, "backup", tmp_path / "backup")
+        process = manage(here, "backup", tmp_path / "backup")
     finally:
         with as_superuser():
             run("DELETE FROM django_migrations WHERE name = '9999_later'")
-    assert made.returncode == 0, made.stderr
+    assert process.returncode == 0, process.stderr
     refused = manage(installation(tmp_path / "there", elsewhere, key), "restore", tmp_path / "backup")
     assert (refused.returncode, "step scheduling 9999_later" in refused.stderr) == (1, True), refused.stderr
     assert rows_of(elsewhere, tables=()) == []
@@ -208,9 +208,9 @@ def next_number(database: str, table: str) -> int:
     from tests.conftest import STATE
 
     with psycopg.connect(STATE.superuser_url.replace("/postgres?", f"/{database}?")) as there:
-        asked = there.execute("SELECT nextval(pg_get_serial_sequence(%s, 'id'))", [table]).fetchone()
-    assert asked is not None
-    return int(asked[0])
+        row = there.execute("SELECT nextval(pg_get_serial_sequence(%s, 'id'))", [table]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def rows_of(database: str, tables: tuple[str, ...] = TABLES) -> Any:
@@ -449,12 +449,12 @@ def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:
 def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marketplace.backup._run", lambda *_: None)
     monkeypatch.setattr("marketplace.backup._digest", lambda _: "")
-    left = LeftOut(unreadable=("job-7/work", "job-8/log"), too_deep=("job-9/work/" + "d/" * 99 + "d",))
-    monkeypatch.setattr("marketplace.backup._pack", lambda *_: left)
+    omissions = LeftOut(unreadable=("job-7/work", "job-8/log"), too_deep=("job-9/work/" + "d/" * 99 + "d",))
+    monkeypatch.setattr("marketplace.backup._pack", lambda *_: omissions)
     warned = io.StringIO()
     call_command("backup", str(tmp_path / "backup"), stdout=io.StringIO(), stderr=warned)
     manifest = json.loads((tmp_path / "backup" / "manifest.json").read_text())
-    assert (manifest["unreadable"], manifest["too_deep"]) == (list(left.unreadable), list(left.too_deep))
+    assert (manifest["unreadable"], manifest["too_deep"]) == (list(omissions.unreadable), list(omissions.too_deep))
     assert "2 files or folders of programs are not in it, as this account may not read them: job-7/work, " in (
         warned.getvalue()
     )

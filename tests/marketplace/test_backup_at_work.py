@@ -81,8 +81,8 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
         for name, step in held.items():
             assert step.reached.wait(PATIENCE), name
             committed[name] = rows_of(database, ALL)
-            made = manage(here, "backup", tmp_path / name)
-            assert made.returncode == 0, made.stderr
+            process = manage(here, "backup", tmp_path / name)
+            assert process.returncode == 0, process.stderr
             step.go_on.set()
         boundary.join(PATIENCE)
         after = rows_of(database, ALL)

@@ -54,10 +54,10 @@ class Broker(threading.Thread):
 
 @pytest.fixture
 def broker(servers: Servers, short_folder: Path) -> Iterator[Broker]:
-    made = Broker(short_folder / "broker", servers.state.sockets / "valkey")
-    made.start()
-    yield made
-    made.open.close()
+    own_broker = Broker(short_folder / "broker", servers.state.sockets / "valkey")
+    own_broker.start()
+    yield own_broker
+    own_broker.open.close()
 
 
 @pytest.mark.wide

@@ -67,8 +67,8 @@ def abilities(*unit: Path) -> dict[str, Any]:
     words = [sys.executable, "-m", "tests.marketplace.as_unit", *unit]
     result = ran(*words, cwd=settings.BASE_DIR)
     assert result.returncode == 0, result.stderr
-    made: dict[str, Any] = json.loads(result.stdout)
-    return made
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
 
 
 @needs("systemd-analyze")
@@ -133,8 +133,8 @@ def test_commands_of_the_operations_page_have_the_services_settings(tmp_path: Pa
         ("/opt/bourse", settings.BASE_DIR),
     ):
         text = text.replace(str(there), str(here))
-    asked = "from django.conf import settings as s; print(s.SECRET_KEY, s.VAR_DIR, s.PUBLIC_URL, s.DEVELOPMENT)"
-    result = ran("bash", "-c", text, "bash", asked, env={"PATH": os.environ["PATH"]})
+    program = "from django.conf import settings as s; print(s.SECRET_KEY, s.VAR_DIR, s.PUBLIC_URL, s.DEVELOPMENT)"
+    result = ran("bash", "-c", text, "bash", program, env={"PATH": os.environ["PATH"]})
     assert result.stdout.split() == [key, "/var/lib/bourse", "https://bourse.example", "False"], result.stderr
 
 
@@ -148,19 +148,23 @@ FORBID_NEW_RIGHTS = {
 
 
 def test_engine_of_tenants_users_may_call_sudo() -> None:
-    said = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "bourse-engine@.service").read_text(), re.M))
-    taken = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "cluster" / "tenants.conf").read_text(), re.M))
-    forbids = FORBID_NEW_RIGHTS & said.keys()
+    own_settings = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "bourse-engine@.service").read_text(), re.M))
+    tenants_settings = dict(
+        re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "cluster" / "tenants.conf").read_text(), re.M)
+    )
+    forbids = FORBID_NEW_RIGHTS & own_settings.keys()
     assert forbids
-    assert {name: taken.get(name) for name in forbids if taken.get(name) not in ("", "false")} == {}
-    assert said["CapabilityBoundingSet"] == ""
-    assert taken["CapabilityBoundingSet"] == "~"
+    assert {
+        name: tenants_settings.get(name) for name in forbids if tenants_settings.get(name) not in ("", "false")
+    } == {}
+    assert own_settings["CapabilityBoundingSet"] == ""
+    assert tenants_settings["CapabilityBoundingSet"] == "~"
 
 
 def test_shared_folder_of_a_cluster_is_that_of_its_guide() -> None:
     guide = (Path(settings.BASE_DIR) / "docs" / "guide" / "slurm.md").read_text()
-    said = re.findall(r"^ReadWritePaths=(.*)$", (DEPLOY / "systemd" / "cluster" / "shared.conf").read_text(), re.M)
-    assert said == re.findall(r'"shared": "(.*)"', guide)
+    folders = re.findall(r"^ReadWritePaths=(.*)$", (DEPLOY / "systemd" / "cluster" / "shared.conf").read_text(), re.M)
+    assert folders == re.findall(r'"shared": "(.*)"', guide)
 
 
 BACKUPS = "/var/lib/bourse-backup"
@@ -189,10 +193,10 @@ def test_backup_of_a_night_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "kept"),
+    ("days", "rest"),
     [("14", {"2026-11-28T0230", "2026-11-14T0230", "of-hand"}), ("0", None), ("two weeks", None), ("", None)],
 )
-def test_backups_go_after_so_many_days_and_nothing_else_does(tmp_path: Path, days: str, kept: set[str] | None) -> None:
+def test_backups_go_after_so_many_days_and_nothing_else_does(tmp_path: Path, days: str, rest: set[str] | None) -> None:
     now = time.time()
     ages = {"2026-11-28T0230": 1, "2026-11-14T0230": 14, "2026-11-13T0230": 15.1, "2026-01-01T0230": 332, "of-hand": 99}
     for name, age in ages.items():
@@ -201,7 +205,7 @@ def test_backups_go_after_so_many_days_and_nothing_else_does(tmp_path: Path, day
         os.utime(tmp_path / name, (now - age * 86_400,) * 2)
     command = backup_command("ExecStartPost", tmp_path)
     result = ran("sh", "-c", command, env={"PATH": os.environ["PATH"], "BACKUP_DAYS": days})
-    assert {each.name for each in tmp_path.iterdir()} == (kept or set(ages))
+    assert {each.name for each in tmp_path.iterdir()} == (rest or set(ages))
     assert (result.returncode == 0) == (days in ("14", "0")), result.stderr
 
 

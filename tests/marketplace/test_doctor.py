@@ -55,12 +55,12 @@ def answer_as(monkeypatch: pytest.MonkeyPatch, answers: dict[str, dict[str, str]
     monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: Inspect())
 
 
-def found(name: str) -> list[Diagnosis]:
+def findings_of(name: str) -> list[Diagnosis]:
     return [finding for finding in examine(timezone.now()) if finding.name == name]
 
 
 def one(name: str) -> Diagnosis:
-    (only,) = found(name)
+    (only,) = findings_of(name)
     return only
 
 
@@ -78,8 +78,8 @@ def test_an_installation_without_an_operator_says_how_the_first_one_is_made() ->
     assert (nobody.state, nobody.sentence) == (WARNING, "There is no operator: nobody can make a pool or a tenant.")
     assert "manage.py staff_grant" in nobody.advice
     make_staff(AUDITOR)
-    left = make_staff(OPERATOR).user
-    User.objects.filter(pk=left.pk).update(is_active=False)
+    operator = make_staff(OPERATOR).user
+    User.objects.filter(pk=operator.pk).update(is_active=False)
     assert one("operators").state == WARNING
     make_staff(OPERATOR)
     assert (one("operators").state, one("operators").sentence) == (WELL, "1 operator.")
@@ -149,7 +149,7 @@ def test_servers_that_are_lost_are_named_with_what_brings_them_back(*, servers_r
 
 def test_role_that_may_do_too_much_is_a_warning_and_one_that_lacks_a_right_is_broken() -> None:
     overrule(f"GRANT TRUNCATE ON scheduling_event TO {ROLE}; REVOKE INSERT ON ledger_seal FROM {ROLE}")
-    assert [finding.state for finding in found("roles")] == [WARNING, BROKEN]
+    assert [finding.state for finding in findings_of("roles")] == [WARNING, BROKEN]
 
 
 def test_migration_that_is_pending_is_named() -> None:
@@ -183,7 +183,7 @@ def test_what_does_not_answer_is_one_line_and_the_others_are_looked_at(settings:
 def test_full_disk_is_broken(monkeypatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(100 << 30, 99 << 30, 1 << 30))
-    assert {finding.state for finding in found("disk")} == {BROKEN}
+    assert {finding.state for finding in findings_of("disk")} == {BROKEN}
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_folder_of_a_cluster_into_which_the_account_may_not_look_is_one_line(set
     engines.write_text(json.dumps({"cluster": described}))
     settings.ENGINES_FILE = str(engines)
     with another_account():
-        sentences = [finding.sentence for finding in found("disk")]
+        sentences = [finding.sentence for finding in findings_of("disk")]
     assert f"{closed / 'shared'} cannot be looked at: Permission denied." in sentences
 
 

@@ -158,13 +158,13 @@ def test_errors_become_answers(handler: OneThreadHandler, address: str, status: 
 @pytest.fixture
 def finished() -> Iterator[list[int]]:
     """The threads in which requests ended: there the connection to the database is given back."""
-    found: list[int] = []
+    threads: list[int] = []
 
     def note(**_: Any) -> None:
-        found.append(threading.get_ident())
+        threads.append(threading.get_ident())
 
     request_finished.connect(note)
-    yield found
+    yield threads
     request_finished.disconnect(note)
 
 
@@ -310,7 +310,7 @@ class Told:
 def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch, answer: str | Error, party: str, calls: int
 ) -> None:
-    monkeypatch.setattr("marketplace.handler.party_of_token", told := Told(answer))
+    monkeypatch.setattr("marketplace.handler.party_of_token", lookup := Told(answer))
     who = {"client": ("10.0.0.1", 1), "headers": [(b"authorization", b"Bearer x")]}
     at_work = []
     begin = handler._turns.begin
@@ -324,7 +324,7 @@ def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
         assert answered(handler, request_of("plain") | who)[0] == 200
     assert at_work[:2] == ["address 10.0.0.1", party]  # whose it is, and then the request itself
     assert at_work[-1] == party
-    assert told.calls == calls
+    assert lookup.calls == calls
 
 
 def test_one_party_waits_behind_itself_and_may_wait_only_so_often(
@@ -340,10 +340,10 @@ def test_one_party_waits_behind_itself_and_may_wait_only_so_often(
         return call
 
     async def status(call: ApplicationCommunicator) -> int:
-        found = (await call.receive_output(10))["status"]
+        answer_status = (await call.receive_output(10))["status"]
         await call.receive_output(10)
         await call.wait()
-        return int(found)
+        return int(answer_status)
 
     async def talk() -> None:
         calls = [await begun_call("10.0.0.1") for _ in range(4)]  # two work, one waits

@@ -65,16 +65,16 @@ def findings(var: Path) -> dict[str, str]:
     done = manage("doctor", "--json", **beside(var))
     assert done.stdout, done.stderr
     order = ("well", "warning", "broken")
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     for one in json.loads(done.stdout):
-        found[one["name"]] = max(found.get(one["name"], "well"), one["state"], key=order.index)
-    return found
+        states[one["name"]] = max(states.get(one["name"], "well"), one["state"], key=order.index)
+    return states
 
 
 WELL = ("database", "roles", "migrations", "broker", "clocks", "workers", "beat", "market", "engine")
 
 
-def asked(var: Path, question: str) -> list[tuple]:
+def rows_of(var: Path, question: str) -> list[tuple]:
     with psycopg.connect(State(var).database_url) as connection:
         return connection.execute(question).fetchall()
 
@@ -135,9 +135,9 @@ def test_operators_commands_and_dashboards_on_a_running_demonstration(short_fold
 
         today = datetime.now(tz=UTC).date()
         assert "nothing from before" in commanded(var, "archive", "--before", today.isoformat(), "--apply")
-        ((decided,),) = asked(var, "SELECT sum(decided_slot) FROM scheduling_laneclock")
+        ((decided,),) = rows_of(var, "SELECT sum(decided_slot) FROM scheduling_laneclock")
         until(
-            lambda: asked(var, "SELECT sum(decided_slot) FROM scheduling_laneclock") > [(decided,)], patience=PATIENCE
+            lambda: rows_of(var, "SELECT sum(decided_slot) FROM scheduling_laneclock") > [(decided,)], patience=PATIENCE
         )
 
         assert "the book is in order" in commanded(var, "verify_ledger")

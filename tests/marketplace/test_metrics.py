@@ -60,36 +60,36 @@ def test_operators_program_reads_the_figures_of_the_market(market: Any) -> None:
     reply = program_of(OPERATOR, renter).get("/metrics", Accept="application/openmetrics-text;version=1.0.0,*/*;q=0.1")
     assert reply.status_code == 200
     assert reply["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    found = figures(reply.content.decode())
+    values = figures(reply.content.decode())
     of = '{{pool="main",resource="{1}",tenant="{0}"}}'.format
-    assert found["nominal_quota_units" + of("owner", "worker")] == 8
-    assert found["lent_units" + of("owner", "worker")] == 2
-    assert found["borrowed_units" + of("renter", "worker")] == 2
-    assert found["nominal_quota_units" + of("renter", "worker")] == 0
-    assert found['pending_jobs{pool="main",tenant="renter"}'] == 1
-    assert found['posted_price_credits{lane="batch",pool="main",resource="worker"}'] == 0.25
-    assert math.isnan(found['posted_price_credits{lane="instant",pool="main",resource="worker"}'])
-    assert found['payment_imbalance_credits{pool="main"}'] == 0
-    assert found["ledger_imbalance_credits"] == 0
-    assert found["task_queue_length"] >= 0
-    names = {name.partition("{")[0] for name in found}
+    assert values["nominal_quota_units" + of("owner", "worker")] == 8
+    assert values["lent_units" + of("owner", "worker")] == 2
+    assert values["borrowed_units" + of("renter", "worker")] == 2
+    assert values["nominal_quota_units" + of("renter", "worker")] == 0
+    assert values['pending_jobs{pool="main",tenant="renter"}'] == 1
+    assert values['posted_price_credits{lane="batch",pool="main",resource="worker"}'] == 0.25
+    assert math.isnan(values['posted_price_credits{lane="instant",pool="main",resource="worker"}'])
+    assert values['payment_imbalance_credits{pool="main"}'] == 0
+    assert values["ledger_imbalance_credits"] == 0
+    assert values["task_queue_length"] >= 0
+    names = {name.partition("{")[0] for name in values}
     assert {name for name in names if not name.startswith(MEASURED)} <= NAMES
 
 
 def test_figure_that_must_be_nothing_tells_of_a_broken_book(market: Any) -> None:
     _, owner, renter = market
     tamper("UPDATE ledger_balance SET amount = amount + 1500000 WHERE account_id = %s", [8 * owner.pk])
-    found = figures(program_of(OPERATOR, renter).get("/metrics").content.decode())
-    assert found["ledger_imbalance_credits"] == 1.5
+    values = figures(program_of(OPERATOR, renter).get("/metrics").content.decode())
+    assert values["ledger_imbalance_credits"] == 1.5
 
 
 def test_what_was_earned_is_divided_by_the_units_lent() -> None:
     pool, owner, renter = make_renting()
     make_award(pool, renter, charges=[[(owner, 24_000_000)], [(owner, 1)]])
     settle(pool, 0)
-    found = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(1))}
-    assert found["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4)
-    assert found["reward_jain_index", None] == 1
+    values = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(1))}
+    assert values["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4)
+    assert values["reward_jain_index", None] == 1
     assert earned_collect(at=moment(2)) == 24_000_000
     again = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(3))}
     assert again["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4), "what was made spendable was earned"
@@ -170,6 +170,6 @@ def test_what_several_processes_measure_is_added_up(tmp_path: Path, monkeypatch:
     for _ in range(2):
         subprocess.run([sys.executable, "-c", measures], env=environment, check=True)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    found = figures(measured())
-    assert found['request_seconds_count{method="GET",route="jobs",status="2xx"}'] == 2
-    assert found['request_seconds_sum{method="GET",route="jobs",status="2xx"}'] == pytest.approx(0.4)
+    values = figures(measured())
+    assert values['request_seconds_count{method="GET",route="jobs",status="2xx"}'] == 2
+    assert values['request_seconds_sum{method="GET",route="jobs",status="2xx"}'] == pytest.approx(0.4)

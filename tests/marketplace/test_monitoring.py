@@ -78,11 +78,11 @@ def rules() -> dict[str, dict[str, Any]]:
 
 def queries() -> dict[str, str]:
     """By dashboard and title of its panel, what is asked."""
-    found = {}
+    expressions = {}
     for file in DASHBOARDS:
         for panel in json.loads(file.read_text())["panels"]:
-            found |= {f"{file.stem}: {panel['title']} {each['refId']}": each["expr"] for each in panel["targets"]}
-    return found
+            expressions |= {f"{file.stem}: {panel['title']} {each['refId']}": each["expr"] for each in panel["targets"]}
+    return expressions
 
 
 def everything() -> str:
@@ -102,9 +102,9 @@ REPORT = Report((), (("sbatch", 0.1),))
 
 def test_only_figures_that_there_are_are_asked_for() -> None:
     there = {sample.name for family in text_string_to_metric_families(everything()) for sample in family.samples}
-    asked = queries() | {name: rule["expr"] for name, rule in rules().items()}
-    assert len(asked) > 30
-    for name, expression in asked.items():
+    expressions = queries() | {name: rule["expr"] for name, rule in rules().items()}
+    assert len(expressions) > 30
+    for name, expression in expressions.items():
         figures = set(re.findall(r"bourse_[a-z_]+", expression))
         assert figures <= there, f"{name} asks for {sorted(figures - there)}"
 
@@ -119,7 +119,7 @@ def test_each_alert_says_what_to_do_in_one_line() -> None:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason=NO_PROMETHEUS)
 @pytest.mark.parametrize("alert", CAUSES)
 def test_an_alert_fires_and_is_over(alert: str, tmp_path: Path) -> None:
-    told(alert, CAUSES[alert], FIRES_AT, tmp_path)
+    check_rule(alert, CAUSES[alert], FIRES_AT, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason=NO_PROMETHEUS)
@@ -129,7 +129,7 @@ def test_an_engine_that_loses_everything_for_the_first_time_is_told_of(tmp_path:
     before = losses(engine)
     engine.count(Ticked(0, 0, (), (("lost", NOT_HEARD),) * 20), Report())
     series = [(name, f"{before.get(name, '_')}x9 {after}x110") for name, after in losses(engine).items()]
-    told("BourseRunsLost", series, "12m", tmp_path)
+    check_rule("BourseRunsLost", series, "12m", tmp_path)
 
 
 def losses(engine: EngineFigures) -> dict[str, float]:
@@ -137,7 +137,7 @@ def losses(engine: EngineFigures) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-def told(alert: str, series: Sequence[Series], fires_at: str, folder: Path) -> None:
+def check_rule(alert: str, series: Sequence[Series], fires_at: str, folder: Path) -> None:
     """The alert does not fire at first, then it does, and then no more."""
     rule = rules()[alert]
     fired = {"exp_labels": rule["labels"] | _labels_of(alert), "exp_annotations": rule["annotations"]}
@@ -180,10 +180,10 @@ def test_every_query_of_the_dashboards_answers(tmp_path: Path) -> None:
         for name, expression in queries().items():
             wanted = expression.replace("$pool", ".*").replace("[15m]", "[1m]").replace("[5m]", "[1m]")
             deadline = time.monotonic() + PATIENCE
-            while not (found := answer(address, wanted)):
+            while not (series := answer(address, wanted)):
                 assert time.monotonic() < deadline, f"{name}: {wanted} has no answer"
                 time.sleep(0.2)
-            assert found, name
+            assert series, name
 
 
 def answer(address: str, expression: str) -> list[Any]:

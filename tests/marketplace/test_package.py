@@ -97,8 +97,8 @@ def database() -> Iterator[tuple[str, str]]:
     programs, log, environment = POSTGRES[-1].parent, folder / "log", {"PATH": os.defpath, "LANG": "C.UTF-8"}
     start = partial(children.start, log=log, environment=environment, account=account)
     data = folder / "data"
-    made = start("initdb", [programs / "initdb", "-D", data, "-U", "all", "--auth=trust", "--locale=C.UTF-8"])
-    assert made.process.wait(PATIENCE) == 0, log.read_text()
+    initdb = start("initdb", [programs / "initdb", "-D", data, "-U", "all", "--auth=trust", "--locale=C.UTF-8"])
+    assert initdb.process.wait(PATIENCE) == 0, log.read_text()
     server = start("postgres", [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-F"])
     base = f"postgresql://{{}}@/{{}}?host={folder}"
     try:

@@ -17,9 +17,9 @@ def wrapper(django_db_setup: None) -> Iterator[DatabaseWrapper]:
     settings: dict[str, Any] = connections["default"].settings_dict
     # No role is taken on: to say so, Django asks the pool for a second connection for each.
     options = settings["OPTIONS"] | {"pool": {"min_size": 2, "max_size": 3, "timeout": 10}, "assume_role": None}
-    made = DatabaseWrapper(settings | {"OPTIONS": options}, alias="pooled")
-    yield made
-    made.close_pool()
+    own_wrapper = DatabaseWrapper(settings | {"OPTIONS": options}, alias="pooled")
+    yield own_wrapper
+    own_wrapper.close_pool()
 
 
 def test_connection_given_back_last_is_given_out_first(wrapper: DatabaseWrapper) -> None:

@@ -27,7 +27,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("own_id", "heard"),
     [
         ("from-the-proxy.1", True),
         ("a" * 64, True),
@@ -38,9 +38,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
         ("", False),
     ],
 )
-def test_answer_has_the_id_that_was_said_if_it_is_one_and_a_new_one_otherwise(said: str, heard: bool) -> None:
-    ids = {Client().get("/healthz", headers={HEADER: said})[HEADER] for _ in range(2)}
-    assert (ids == {said}) if heard else (len(ids) == 2 and all(len(name) == 32 for name in ids))
+def test_answer_has_the_id_that_was_said_if_it_is_one_and_a_new_one_otherwise(own_id: str, heard: bool) -> None:
+    ids = {Client().get("/healthz", headers={HEADER: own_id})[HEADER] for _ in range(2)}
+    assert (ids == {own_id}) if heard else (len(ids) == 2 and all(len(name) == 32 for name in ids))
 
 
 @pytest.mark.django_db
@@ -79,11 +79,11 @@ def app() -> Celery:
 def test_tasks_that_a_request_asks_for_have_its_id_and_their_own(app: Celery) -> None:
     with start_worker(app, perform_ping_check=False, pool="solo", loglevel="WARNING", shutdown_timeout=PATIENCE):
         with bound_contextvars(request="from-the-proxy"):
-            asked = app.tasks["tried.outer"].apply_async()
+            task = app.tasks["tried.outer"].apply_async()
         alone = app.tasks["tried.inner"].apply_async()
-        words, inner_id = asked.get(timeout=PATIENCE)
+        words, inner_id = task.get(timeout=PATIENCE)
         inner = app.AsyncResult(inner_id).get(timeout=PATIENCE)
         by_itself = alone.get(timeout=PATIENCE)
-    assert words == {"task": "tried.outer", "task_id": asked.id, "request": "from-the-proxy"}
+    assert words == {"task": "tried.outer", "task_id": task.id, "request": "from-the-proxy"}
     assert inner == {"task": "tried.inner", "task_id": inner_id, "request": "from-the-proxy"}
     assert by_itself == {"task": "tried.inner", "task_id": alone.id}

@@ -27,8 +27,8 @@ class Row:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.said: list[str] = []
-        self.keeper = Keeper(self.said.append)
+        self.lines: list[str] = []
+        self.keeper = Keeper(self.lines.append)
 
     def add(self, name: str, is_ready: Callable[[], bool] | None = None, code: str = WAITS) -> ChildPlace:
         self.keeper.places.append(ChildPlace(self.begin(name, code), partial(self.begin, name, code), is_ready))
@@ -41,9 +41,9 @@ class Row:
 
 @pytest.fixture
 def row(tmp_path: Path) -> Iterator[Row]:
-    made = Row(tmp_path)
-    yield made
-    for place in made.keeper.places:
+    own_row = Row(tmp_path)
+    yield own_row
+    for place in own_row.keeper.places:
         place.stop()
 
 
@@ -62,7 +62,7 @@ def test_whoever_ends_is_started_again_and_others_are_left_alone(row: Row) -> No
     assert web.child.pid != before
     assert not web.child.ended
     assert beat.child.pid == other
-    assert [line[9:] for line in row.said] == [
+    assert [line[9:] for line in row.lines] == [
         f"web (process {before}) was killed by SIGKILL. It is started again.",
         f"web is process {web.child.pid} now.",
     ]
@@ -78,7 +78,7 @@ def test_start_comes_after_its_wait_and_not_before(row: Row) -> None:
     row.keeper.look(10.0)
     before = kill(web)
     row.keeper.look(11.0)
-    assert row.said[-1].endswith("It is started again in 0.5 s.")
+    assert row.lines[-1].endswith("It is started again in 0.5 s.")
     row.keeper.look(11.4)
     assert web.child.pid == before
     row.keeper.look(11.5)
@@ -111,12 +111,12 @@ def test_what_an_ended_child_left_in_its_group_goes_before_the_next_one_begins(r
     code = "import os, signal\nif (child := os.fork()): print(child, flush=True)\nsignal.pause()"
     worker = row.add("worker", code=code)
     children.wait_until(lambda: worker.child.log.read_text().endswith("\n"), worker.child)
-    left = psutil.Process(int(worker.child.log.read_text()))
+    process = psutil.Process(int(worker.child.log.read_text()))
     kill(worker)
-    assert left.is_running()
+    assert process.is_running()
     row.keeper.look(0.0)
-    psutil.wait_procs([left], timeout=PATIENCE)
-    assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+    psutil.wait_procs([process], timeout=PATIENCE)
+    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def test_others_wait_until_the_server_they_need_answers(row: Row) -> None:
@@ -131,7 +131,7 @@ def test_others_wait_until_the_server_they_need_answers(row: Row) -> None:
     answers.append(True)
     row.keeper.look(3.0)
     assert web.child.pid != first
-    assert any(line.endswith("database answers again, 2.0 s after its end was noticed.") for line in row.said)
+    assert any(line.endswith("database answers again, 2.0 s after its end was noticed.") for line in row.lines)
 
 
 def test_server_that_does_not_recover_stops_everything(row: Row) -> None:
@@ -152,7 +152,7 @@ def test_child_that_cannot_be_started_is_tried_again_and_not_for_ever(row: Row) 
     web.start = cannot
     kill(web)
     row.keeper.look(now)
-    assert row.said[-1].endswith(
+    assert row.lines[-1].endswith(
         "web cannot be started (Resource temporarily unavailable). It is started again in 0.5 s."
     )
     web.start = begin

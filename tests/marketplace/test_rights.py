@@ -47,14 +47,14 @@ def test_serving_role_has_exactly_the_rights_that_are_listed(table: str) -> None
         if right in ("INSERT", "UPDATE", "SELECT", "REFERENCES"):
             may = [run("SELECT has_column_privilege(%s, %s, %s, %s)", [ROLE, table, c, right]) for c in columns]
             named = listed.get(right, "").rstrip(")").split(", ")
-            assert [told for ((told,),) in may] == [whole or column in named for column in columns], right
+            assert [has_right for ((has_right,),) in may] == [whole or column in named for column in columns], right
 
 
 def test_serving_role_is_no_more_than_a_role_that_logs_in() -> None:
     assert serving_role() == ROLE
     assert run("SELECT current_user::text") == [(ROLE,)]
-    found = rights_compare(ROLE)
-    assert (found.beyond, found.missing, list(found.sentences)) == ((), (), [])
+    comparison = rights_compare(ROLE)
+    assert (comparison.beyond, comparison.missing, list(comparison.sentences)) == ((), (), [])
     sequences = [name for (name,) in run("SELECT relname FROM pg_class WHERE relkind = 'S'")]
     may = {name for name in sequences if run("SELECT has_sequence_privilege(%s, 'USAGE')", [name]) == [(True,)]}
     assert may == set(SEQUENCES)

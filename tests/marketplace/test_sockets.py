@@ -86,10 +86,10 @@ def closed_with(change: Callable[[Sockets], None] = lambda _: None, **scope: Any
     """The code with which a socket ends that has these things in its scope."""
     sockets = Sockets(websocket_urlpatterns)
     change(sockets)
-    asked = {"type": "websocket", "path": "/ws/t/lumen/", "headers": [], "query_string": b""} | scope
+    request_scope = {"type": "websocket", "path": "/ws/t/lumen/", "headers": [], "query_string": b""} | scope
 
     async def talk() -> int:
-        call = ApplicationCommunicator(sockets, asked)
+        call = ApplicationCommunicator(sockets, request_scope)
         await call.send_input({"type": "websocket.connect"})
         message = await call.receive_output(10)
         await call.wait()
@@ -142,10 +142,10 @@ def test_socket_of_a_page_from_before_a_new_secret_opens_as_long_as_the_old_one_
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 50, [old] if before else []
     cookie = f"{settings.SESSION_COOKIE_NAME}={session.session_key}".encode()
     headers = [(b"cookie", cookie), (b"origin", b"http://localhost"), (b"host", b"localhost")]
-    asked = {"type": "websocket", "path": "/ws/t/lumen/", "headers": headers, "query_string": b""}
+    request_scope = {"type": "websocket", "path": "/ws/t/lumen/", "headers": headers, "query_string": b""}
 
     async def talk() -> Mapping[str, Any]:
-        call = ApplicationCommunicator(Sockets(websocket_urlpatterns), asked)
+        call = ApplicationCommunicator(Sockets(websocket_urlpatterns), request_scope)
         await call.send_input({"type": "websocket.connect"})
         first: Mapping[str, Any] = await call.receive_output(PATIENCE)
         await call.send_input({"type": "websocket.disconnect", "code": 1000})

@@ -14,7 +14,7 @@ from django.conf import settings
 TOLD = "import json, os, sys; print(json.dumps([os.environ['OPENBLAS_NUM_THREADS'], '{package}' in sys.modules]))"
 
 
-def told(module: str, package: str = "numpy", **environment: str) -> list[object]:
+def settings_of(module: str, package: str = "numpy", **environment: str) -> list[object]:
     """How many threads numpy will have, and whether the package is loaded already, once a process imported that."""
     bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     run = subprocess.run(
@@ -31,14 +31,14 @@ def told(module: str, package: str = "numpy", **environment: str) -> list[object
 
 @pytest.mark.parametrize("module", ["manage", "marketplace.product", "marketplace.web"])
 def test_processes_say_so_before_numpy_is_loaded(module: str) -> None:
-    assert told(module) == ["1", False]
+    assert settings_of(module) == ["1", False]
 
 
 def test_who_sets_another_number_keeps_it() -> None:
-    assert told("manage", OPENBLAS_NUM_THREADS="4") == ["4", False]
+    assert settings_of("manage", OPENBLAS_NUM_THREADS="4") == ["4", False]
 
 
 def test_nobody_loads_the_solver_who_does_not_solve() -> None:
-    assert told(
+    assert settings_of(
         "marketplace.product, django; django.setup()", "scipy", DJANGO_SETTINGS_MODULE="marketplace.settings"
     ) == ["1", False]

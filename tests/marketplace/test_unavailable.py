@@ -62,12 +62,12 @@ WHAT: list[tuple[BaseException, str]] = [
 
 @pytest.mark.parametrize(("error", "code"), WHAT, ids=[f"{type(e.__cause__ or e).__name__}" for e, _ in WHAT])
 def test_what_lies_outside_is_told_as_such(error: Exception, code: str) -> None:
-    told = problem_of_exception(error, None)
-    assert (told.status, told.code) == (503, code)
-    assert told.headers is not None
-    assert int(told.headers["Retry-After"]) > 0
-    assert "Nothing" not in told.detail
-    assert "same Idempotency-Key" in told.detail
+    answer = problem_of_exception(error, None)
+    assert (answer.status, answer.code) == (503, code)
+    assert answer.headers is not None
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "Nothing" not in answer.detail
+    assert "same Idempotency-Key" in answer.detail
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_our_own_faults_are_not_told_as_if_they_would_pass(error: Exception | No
 
 
 def test_unexpected_error_claims_nothing_about_what_was_done() -> None:
-    told = problem_of_exception(RuntimeError(), None)
-    assert told.status == 500
-    assert "not known" in told.detail
+    answer = problem_of_exception(RuntimeError(), None)
+    assert answer.status == 500
+    assert "not known" in answer.detail
 
 
 def failing(error: Callable[[], BaseException], sql: str = "") -> Callable[..., Any]:
@@ -138,9 +138,9 @@ def test_program_with_a_token_or_a_session_gets_a_problem(outsider: Client) -> N
     caller = program_of(OWNER, lumen)
     outsider.cookies = client_of(make_member(lumen, OWNER).user).cookies
     with connection.execute_wrapper(failing(away)):
-        told = caller.get("tenants/lumen/jobs/")
-        assert told["Retry-After"] == "5"
-        problem(told, 503, "database_unavailable")
+        reply = caller.get("tenants/lumen/jobs/")
+        assert reply["Retry-After"] == "5"
+        problem(reply, 503, "database_unavailable")
         problem(outsider.get("/api/v1/tenants/lumen/jobs/"), 503, "database_unavailable")
 
 

@@ -75,7 +75,7 @@ def rows(environment: Mapping[str, str], sql: str) -> list[tuple[Any, ...]]:
         return there.execute(sql).fetchall()
 
 
-def kept(environment: Mapping[str, str]) -> dict[str, list[tuple[Any, ...]]]:
+def rows_of(environment: Mapping[str, str]) -> dict[str, list[tuple[Any, ...]]]:
     return {
         table: rows(environment, f"SELECT {columns} FROM {table} ORDER BY {columns.split(', ')[0]}, 2")  # noqa: S608
         for table, columns in KEPT.items()
@@ -127,7 +127,7 @@ class AtWork(threading.Thread):
 
 
 def test_upgrade_beside_a_market_at_work_loses_nothing(there: dict[str, str]) -> None:
-    before = kept(there)
+    before = rows_of(there)
     assert all(before[table] for table in KEPT if table not in ("tenants_membership",))
     assert {state for (state,) in rows(there, "SELECT state FROM scheduling_trainingjob")} >= {"running", "queued"}
     working = AtWork(there["DATABASE_URL"])
@@ -139,7 +139,7 @@ def test_upgrade_beside_a_market_at_work_loses_nothing(there: dict[str, str]) ->
         working.join(PATIENCE)
     assert working.flaws == []
     assert working.rounds > 3
-    assert kept(there) == before
+    assert rows_of(there) == before
 
     upgrading(there, "go-on", "40")
     slots = "SELECT count(*), max(number) FROM scheduling_interval"
@@ -148,7 +148,7 @@ def test_upgrade_beside_a_market_at_work_loses_nothing(there: dict[str, str]) ->
     clock = rows(there, "SELECT decided_slot, settled_slot FROM scheduling_laneclock WHERE lane = 'batch'")
     assert clock == [(40, 39)]
     assert rows(there, "SELECT count(*) FROM scheduling_trainingjob WHERE state IN ('queued', 'running')") == [(0,)]
-    after = kept(there)
+    after = rows_of(there)
     assert [row[:4] for row in after["ledger_entry"][: len(before["ledger_entry"])]] == before["ledger_entry"]
     for command, words in (
         ("verify_ledger", "the book is in order"),

@@ -25,12 +25,12 @@ from tenants.uploads import MOST_OF_TENANT, Sender, Uploads, sender_of, ticket_f
 PIECE = b"x" * (1 << 16)
 
 
-def taken(request: HttpRequest) -> HttpResponse:
+def count_bytes(request: HttpRequest) -> HttpResponse:
     """How much came."""
     return HttpResponse(str(sum(map(len, iter(lambda: request.read(1 << 16), b"")))))
 
 
-urlpatterns = [path("taken", taken)]
+urlpatterns = [path("taken", count_bytes)]
 
 
 @pytest.fixture

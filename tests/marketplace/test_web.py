@@ -28,8 +28,8 @@ def test_small_answers_are_sent_at_once() -> None:
     """asyncio turns the waiting off only for sockets that say they are of TCP."""
     with shared_socket("127.0.0.1", 0) as ours:
         ours.listen()
-        with socket.create_connection(ours.getsockname()), ours.accept()[0] as taken:
-            assert taken.proto == socket.IPPROTO_TCP
+        with socket.create_connection(ours.getsockname()), ours.accept()[0] as theirs:
+            assert theirs.proto == socket.IPPROTO_TCP
 
 
 def test_a_port_that_a_running_product_shares_is_taken_for_another() -> None:

@@ -95,16 +95,16 @@ def scans() -> None:
 
         owning = connections[connection.alias]
         executor = MigrationExecutor(owning)
-        found: dict[str, dict[str, Any]] = {}
+        changes: dict[str, dict[str, Any]] = {}
         for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes()):
             before = _tables(owning)
             executor.loader.build_graph()
             executor.migrate([(migration.app_label, migration.name)])
             after = _tables(owning)
-            found[f"{migration.app_label}.{migration.name}"] = {
+            changes[f"{migration.app_label}.{migration.name}"] = {
                 table: done for table, was in before.items() if (done := _difference(was, after.get(table, was)))
             }
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(changes))
 
 
 def _tables(connection: Any) -> dict[str, tuple[int, int, int]]:
