@@ -81,15 +81,15 @@ def engine_in(folder: Path | None = None, **settings: Any) -> Iterator[LocalEngi
 
 def people_of(word: str) -> list[psutil.Process]:
     """Everybody whose command line or environment has the word; not those that have ended."""
-    found = []
+    people = []
     for process in psutil.process_iter():
         try:
-            said = " ".join(process.cmdline()) + " ".join(process.environ().values())
-            if word in said and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+            text = " ".join(process.cmdline()) + " ".join(process.environ().values())
+            if word in text and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                people.append(process)
         except psutil.Error:
             continue
-    return found
+    return people
 
 
 def kill_people_of(word: str) -> None:
@@ -118,9 +118,9 @@ def generations(*parts: tuple[float, dict[str, dict[str, int]]], end: float) -> 
     )
 
 
-def start(engine: LocalEngine, asked: Gang) -> Handle:
+def start(engine: LocalEngine, order: Gang) -> Handle:
     """It is started, and found again by this."""
-    answer = engine.submit([asked])[asked.key]
+    answer = engine.submit([order])[order.key]
     assert not isinstance(answer, Fault), answer
     return answer
 
@@ -153,7 +153,7 @@ def gone_by(end_at: float, status: Status) -> bool:
     return status.ended_at is not None and status.ended_at <= end_at + BUSY_SECONDS
 
 
-def told(engine: LocalEngine, handle: Handle, event: str, patience: float = PATIENCE) -> None:
+def await_event(engine: LocalEngine, handle: Handle, event: str, patience: float = PATIENCE) -> None:
     """Wait until its program has told of this."""
 
     def came() -> bool:

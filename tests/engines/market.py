@@ -48,10 +48,10 @@ def award_on(
     """The first two slots, for two workers and a parameter server on a server of the owner: 10 and 20 micro-credits."""
     owner, server = make_tenant("owner"), make_server(pool, name, worker=4, ps=2)
     make_cells(server, owner, {"worker": 4, "ps": 2})
-    given = {"sin": parameters["sin"]} if "sin" in parameters else PARAMETERS | {"minibatch_ms": 20.0} | parameters
+    values = {"sin": parameters["sin"]} if "sin" in parameters else PARAMETERS | {"minibatch_ms": 20.0} | parameters
     award = make_award(
         pool, tenant, slots=2, charges=[[(owner, 10)], [(owner, 20)]], allocation=[[server.pk, 0, 2, 2, 1]],
-        spec=SPEC | UNITS | {"epochs": epochs, "program": {"name": program, "parameters": given}},
+        spec=SPEC | UNITS | {"epochs": epochs, "program": {"name": program, "parameters": values}},
         awarded_at=pool.epoch_at,
     )  # fmt: skip
     enter(award)

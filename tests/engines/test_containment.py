@@ -244,8 +244,8 @@ def test_what_lies_in_shared_memory_is_memory_of_the_gang() -> None:
     with engine_in() as engine:
         handle = start(engine, own(script(text)))
         status = ended(engine, handle)
-        told = f"it took [0-9]+ MB of memory, more than {SMALL.memory_mb}"
-        assert re.fullmatch(told, status.detail), story(engine, handle)
+        sentence = f"it took [0-9]+ MB of memory, more than {SMALL.memory_mb}"
+        assert re.fullmatch(sentence, status.detail), story(engine, handle)
         assert status.end == FAILED
 
 
@@ -323,15 +323,15 @@ def rights_behind(monkeypatch: pytest.MonkeyPatch, walls: tuple[bool, bool]) -> 
 @pytest.mark.parametrize("how", ["account", "walls", "both", "as_it_is_here"])
 def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the account of its own, by Landlock where it stays root, and by both. Ports: by Landlock in any case."""
-    found = possible()
-    assert found.own, "the copy of Python does not work"
+    usual = possible()
+    assert usual.own, "the copy of Python does not work"
     chosen = {
-        "account": rights_behind(monkeypatch, (False, False)) if how == "account" else found,
-        "walls": replace(found, own=False, bare=True, alone=False),
-        "both": rights_behind(monkeypatch, (True, False)) if how == "both" else found,
-        "as_it_is_here": found,
+        "account": rights_behind(monkeypatch, (False, False)) if how == "account" else usual,
+        "walls": replace(usual, own=False, bare=True, alone=False),
+        "both": rights_behind(monkeypatch, (True, False)) if how == "both" else usual,
+        "as_it_is_here": usual,
     }[how]
-    if how != "account" and not (found.readable and landlock_version() >= 6):
+    if how != "account" and not (usual.readable and landlock_version() >= 6):
         pytest.skip("this kernel's Landlock cannot")
     with engine_in(rights=chosen) as engine, listening() as port:
         keys = [engine.root.parent / name for name in ("secret_key", "passwords.json")]
@@ -370,9 +370,9 @@ def test_gang_stays_root_behind_walls_where_its_account_can_read_no_python_and_t
     monkeypatch.setattr(accounts, "WALLS", [(True, False)])
     if rights_behind(monkeypatch, (True, False)).python == sys.executable:
         pytest.skip("accounts can read our own Python here")
-    found = rights(FOLDER / "gangs", ROOT, ALL.values(), SMALL, shared=Path("/proc/no-room"))
-    assert (found.own, found.bare, found.python) == (False, True, sys.executable)
-    assert found.readable
+    rights_here = rights(FOLDER / "gangs", ROOT, ALL.values(), SMALL, shared=Path("/proc/no-room"))
+    assert (rights_here.own, rights_here.bare, rights_here.python) == (False, True, sys.executable)
+    assert rights_here.readable
 
 
 @no_landlock
@@ -401,14 +401,14 @@ def python_itself() -> tuple[str, ...]:
 
 
 def test_gang_that_nothing_keeps_from_our_keys_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = replace(possible(), own=False, bare=True)
+    rights_here = replace(possible(), own=False, bare=True)
     monkeypatch.setattr(accounts, "landlock_version", lambda: PORTS_SINCE)
-    assert replace(found, own=True, readable=()).warning == ""
-    assert replace(found, readable=("/usr/lib",), alone=True).warning == ""
-    assert "by their sockets and close its files" in replace(found, readable=("/usr/lib",), alone=False).warning
-    assert "may read what it may, keys and passwords too" in replace(found, readable=(), alone=False).warning
+    assert replace(rights_here, own=True, readable=()).warning == ""
+    assert replace(rights_here, readable=("/usr/lib",), alone=True).warning == ""
+    assert "by their sockets and close its files" in replace(rights_here, readable=("/usr/lib",), alone=False).warning
+    assert "may read what it may, keys and passwords too" in replace(rights_here, readable=(), alone=False).warning
     monkeypatch.setattr(accounts, "landlock_version", lambda: PORTS_SINCE - 1)
-    assert "may listen at the port of the pages" in replace(found, readable=("/usr/lib",)).warning
+    assert "may listen at the port of the pages" in replace(rights_here, readable=("/usr/lib",)).warning
 
 
 @pytest.mark.one_case

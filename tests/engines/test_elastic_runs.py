@@ -126,15 +126,15 @@ def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None
 def test_a_gang_whose_boundary_is_decided_while_it_is_looked_at_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read of the boundary takes two questions; the decision may be committed after the first one."""
     pool, _, job = make_running({"name": "srtf", "workers": 4})
-    engine, asked = Told(), list[str]()
+    engine, questions = Told(), list[str]()
     tick(pool, engine, 0)
     slot_settle(pool_id=pool.pk, slot=0, at=moment(pool, 1))  # the first half of a boundary
 
     def then_decided(question: Callable[[Run], Any]) -> Callable[[Run], Any]:
         def answer(run: Run) -> Any:
             answered = question(run)
-            asked.append(question.__name__)
-            if len(asked) == 1:
+            questions.append(question.__name__)
+            if len(questions) == 1:
                 advance(pool, 1.1)
             return answered
 
@@ -144,7 +144,7 @@ def test_a_gang_whose_boundary_is_decided_while_it_is_looked_at_goes_on(monkeypa
         monkeypatch.setattr(following, question.__name__, then_decided(question))
     for at in (1.2, 1.3):
         runs_tick(engine=engine, at=moment(pool, at))
-    assert set(asked) == {"next_slot", "still_open"}
+    assert set(questions) == {"next_slot", "still_open"}
     assert not engine.stopped
     assert [run.award_id for run in runs()] == [slots_of(job)[1].pk]
 
@@ -341,8 +341,8 @@ def test_more_ports_are_taken_and_those_in_use_are_kept() -> None:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
     monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
-    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as found:
-        yield found
+    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as own_engine:
+        yield own_engine
 
 
 def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engine: LocalEngine) -> None:

@@ -44,13 +44,13 @@ class Telling:
     timings = replace(TIMINGS, server_grace=60.0)
 
     def __init__(self) -> None:
-        self.told: dict[str, ServerHealth] = {}
+        self.health: dict[str, ServerHealth] = {}
 
     def servers(self) -> dict[str, ServerHealth]:
-        return self.told
+        return self.health
 
     def says(self, server: str, state: str, seconds: float, reason: str = "") -> None:
-        self.told[server] = ServerHealth(state, timezone.now().timestamp() - seconds, reason)
+        self.health[server] = ServerHealth(state, timezone.now().timestamp() - seconds, reason)
 
 
 def follow(engine: Any) -> list[str]:

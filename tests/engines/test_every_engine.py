@@ -32,18 +32,18 @@ CALLS = {name for name, each in vars(Engine).items() if inspect.isfunction(each)
 def engine_of(kind: str) -> type[Any]:
     """The one class of the module that can be asked to submit."""
     module = import_module(f"scheduling.engines.{kind}.engine")
-    (found,) = (
+    (engine,) = (
         each for each in vars(module).values()
         if inspect.isclass(each) and each.__module__ == module.__name__ and hasattr(each, "submit")
     )  # fmt: skip
-    return found
+    return engine
 
 
 KINDS = {file.parent.name: engine_of(file.parent.name) for file in sorted(FOLDER.glob("*/engine.py"))}
 ENGINES = [*KINDS.values(), Double, Cluster]
 
 
-def asked(call: Any) -> list[tuple[str, Any, Any]]:
+def parameters(call: Any) -> list[tuple[str, Any, Any]]:
     return [(each.name, each.kind, each.default) for each in inspect.signature(call).parameters.values()]
 
 
@@ -68,9 +68,9 @@ def test_the_kinds_are_those_that_the_product_can_make() -> None:
 def test_it_has_the_whole_contract_and_is_asked_as_the_contract_says(engine: type[Any]) -> None:
     assert {"submit", "observe", "change", "stop", "touch", "report", "check"} <= CALLS
     assert {name for name in CALLS if not callable(getattr(engine, name, None))} == set()
-    assert {name for name in CALLS if asked(getattr(engine, name)) != asked(getattr(Engine, name))} == set()
-    made = inspect.signature(engine).parameters
-    assert [name for name in ("name", "timings") if not hasattr(engine, name) and name not in made] == []
+    assert {name for name in CALLS if parameters(getattr(engine, name)) != parameters(getattr(Engine, name))} == set()
+    own_names = inspect.signature(engine).parameters
+    assert [name for name in ("name", "timings") if not hasattr(engine, name) and name not in own_names] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

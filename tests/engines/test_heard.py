@@ -73,12 +73,12 @@ LOSS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([5e-324,
 @pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LOSS, max_size=30))
-def test_what_follows_from_any_losses_can_be_written_down(said: list[float]) -> None:
+def test_what_follows_from_any_losses_can_be_written_down(reports: list[float]) -> None:
     """The database knows no endless number, and one stranger's must not stop the engine of all."""
-    rows = [row(epoch, loss) for epoch, loss in enumerate(said, 1)]
-    losses = losses_after([], epochs_of_own([*rows, row(len(said) + 1)], AT_HOME), 100)
-    told = tuple(math.nan if loss is None else loss for loss in losses)
-    [outlook] = outlooks([Running(len(losses), LossTarget(0.01, 100), LossReports(told))])
+    rows = [row(epoch, loss) for epoch, loss in enumerate(reports, 1)]
+    losses = losses_after([], epochs_of_own([*rows, row(len(reports) + 1)], AT_HOME), 100)
+    history = tuple(math.nan if loss is None else loss for loss in losses)
+    [outlook] = outlooks([Running(len(losses), LossTarget(0.01, 100), LossReports(history))])
     assert outlook is not None
     assert all(math.isfinite(each) for each in (outlook.epochs, outlook.low, outlook.high, outlook.scale))
     assert all(math.isfinite(each) for each in outlook.curve or ())

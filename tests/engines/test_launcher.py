@@ -124,15 +124,15 @@ def parts(
     seconds: float = 30.0,
     gather: float = PATIENCE,
 ) -> Iterator[Parts]:
-    made = Parts(root, servers, after=after, seconds=seconds, gather=gather)
+    own_parts = Parts(root, servers, after=after, seconds=seconds, gather=gather)
     try:
-        yield made
+        yield own_parts
     finally:
-        for process in made.processes:
+        for process in own_parts.processes:
             process.kill()
             process.wait(60)
-        kill_people_of(made.key)
-        until(lambda: not people_of(made.key))
+        kill_people_of(own_parts.key)
+        until(lambda: not people_of(own_parts.key))
 
 
 UNEVEN = {"n1": {"worker": 1, "ps": 1}, "n2": {"worker": 2, "ps": 0}}
@@ -268,8 +268,8 @@ def test_gang_without_parameter_servers_keeps_ranks_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes"), (1_200, "1,200 processes")]
+    ("count", "words"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes"), (1_200, "1,200 processes")]
 )
-def test_log_counts_as_people_do(count: int, said: str) -> None:
-    assert several(count, "process", "processes") == said
-    assert several(count, "start") == said.replace("processes", "starts").replace("process", "start")
+def test_log_counts_as_people_do(count: int, words: str) -> None:
+    assert several(count, "process", "processes") == words
+    assert several(count, "start") == words.replace("processes", "starts").replace("process", "start")

@@ -142,8 +142,8 @@ def test_a_job_whose_loss_flattens_is_given_fewer_units_and_ends_where_it_has_co
         f"Converged at epoch {FLAT} of at most {MOST}; paid for what was used."
     )
     assert world.engine.stopped == {world.run().key}
-    [told] = [event for event in events("job_finished") if event.subject == f"job:{job.pk}"]
-    assert (told.data["reason"], told.data["numbers"]) == ("converged", numbers)
+    [row] = [event for event in events("job_finished") if event.subject == f"job:{job.pk}"]
+    assert (row.data["reason"], row.data["numbers"]) == ("converged", numbers)
     for slot in range(2, 5):
         world.tick(slot)
     assert [award.start for award in slots_of(world.job)] == [0, 1]
@@ -161,14 +161,14 @@ def test_the_intervals_stored_view_is_what_was_believed_and_says_the_same_plan_a
     world.report(falling(20), seconds=0.5)
     world.tick(0.5, clock=False)
     world.tick(1)
-    left, speed = world.heard().epochs_left, tuple(world.heard().speed)
+    rest, speed = world.heard().epochs_left, tuple(world.heard().speed)
     world.report(falling(24), seconds=0.5)  # what is heard later changes nothing of the interval
     world.tick(1.5, clock=False)
-    assert world.heard().epochs_left != left
+    assert world.heard().epochs_left != rest
     with scope_disabled("the test looks at an interval"):
         view = records.view_from(contents_of(Interval.objects.get(pool=world.pool, slot=1)).view)
     index = next(place for place, job in enumerate(view.waiting) if job.number == world.job.pk)
-    assert view.remaining[index] == pytest.approx(left * view.waiting[index].work / MOST)
+    assert view.remaining[index] == pytest.approx(rest * view.waiting[index].work / MOST)
     assert view.waiting[index].samples.speed == speed
     assert len(speed) == 4
     all_is_sound(world.pool)
@@ -313,9 +313,9 @@ def test_a_program_of_peoples_own_that_goes_on_beyond_its_most_epochs_is_ended(f
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LocalEngine]:
     monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
-    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as found:
-        settings.RUNS_DIR = found.root
-        yield found
+    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as own_engine:
+        settings.RUNS_DIR = own_engine.root
+        yield own_engine
 
 
 @pytest.mark.wide

@@ -23,6 +23,7 @@ from tests.engines.local import (
     QUICK,
     ROOT,
     SMALL,
+    await_event,
     ended,
     engine_in,
     gang,
@@ -37,7 +38,6 @@ from tests.engines.local import (
     start,
     story,
     text_of,
-    told,
     until,
 )
 from tests.engines.own import own, script
@@ -49,29 +49,29 @@ def test_gang_begins_at_its_phase_resizes_and_finishes() -> None:
     with engine_in() as engine:
         now = time.time()
         parts = ((now + 1.5, on(1)), (now + 4.5, on(2)))
-        asked = gang("trainer", QUICK | {"epochs": 12, "minibatch_ms": 40.0}, parts=parts, seconds=60)
-        handle = start(engine, asked)
+        order = gang("trainer", QUICK | {"epochs": 12, "minibatch_ms": 40.0}, parts=parts, seconds=60)
+        handle = start(engine, order)
         assert look(engine, handle).state == "waiting"
         status = ended(engine, handle)
         assert (status.end, status.exit_code, status.progress["epoch"]) == (FINISHED, 0, 12)
         assert status.started_at is not None
         assert now + 1.5 <= status.started_at
         assert "worker 1 joins on s1." in text_of(engine, handle)
-        nobody_is_left(asked.key)
+        nobody_is_left(order.key)
 
 
 @pytest.mark.wide
 def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_it_saved() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG, seconds=60))
-        told(engine, handle, "epoch")
+        await_event(engine, handle, "epoch")
         engine.change(handle, end_at := time.time() + 2.5)
         first = ended(engine, handle)
         assert (first.end, first.detail) == (STOPPED, "its reservation ends")
         assert gone_by(end_at, first)
         nobody_is_left(handle.key)
         again = start(engine, gang("trainer", LONG, seconds=30))
-        told(engine, again, "epoch")
+        await_event(engine, again, "epoch")
         events = GangRecords(engine.root).progress("job-1", again.key)
         started = next(row for row in events if row["event"] == "started")
         assert started["resumed"]
@@ -84,17 +84,17 @@ def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_i
 @pytest.mark.wide
 def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
     with engine_in() as engine:
-        asked = gang("trainer", LONG, seconds=90)
-        handle = start(engine, asked)
-        told(engine, handle, "epoch")  # it has something to save, however long it took to start
-        moves = Generation(7, time.time() + 1.0, asked.end_at, on(2, server="s2"))
-        engine.change(handle, asked.end_at, [moves])
+        order = gang("trainer", LONG, seconds=90)
+        handle = start(engine, order)
+        await_event(engine, handle, "epoch")  # it has something to save, however long it took to start
+        moves = Generation(7, time.time() + 1.0, order.end_at, on(2, server="s2"))
+        engine.change(handle, order.end_at, [moves])
         until(
             lambda: "processes and a coordinator on s2." in text_of(engine, handle),
             lambda: story(engine, handle),
             engine=engine,
         )
-        told(engine, handle, "stopped")
+        await_event(engine, handle, "stopped")
         before = look(engine, handle).progress["epoch"]
         until(lambda: look(engine, handle).progress["epoch"] > before + 1, lambda: story(engine, handle), engine=engine)
         epochs = [
@@ -107,10 +107,10 @@ def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
 def test_killed_worker_is_started_again_and_a_killed_parameter_server_is_the_platforms_fault() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG, workers=2))
-        told(engine, handle, "epoch")
+        await_event(engine, handle, "epoch")
         kill(process_of(engine, handle, "worker", 1))
         until(lambda: "worker 1 was ended by SIGKILL and is started again." in text_of(engine, handle))
-        told(engine, handle, "peer_lost")
+        await_event(engine, handle, "peer_lost")
         until(lambda: "worker 1 joins on s1." in text_of(engine, handle))
         assert look(engine, handle).state == RUNNING
         kill(process_of(engine, handle, "ps"))
@@ -123,7 +123,7 @@ def test_processes_of_a_server_are_a_group_and_its_end_is_the_platforms_fault() 
     with engine_in() as engine:
         spread = on(1, server="s1") | on(1, ps=0, server="s2")
         handle = start(engine, gang("trainer", LONG, parts=((time.time(), spread),)))
-        told(engine, handle, "epoch")
+        await_event(engine, handle, "epoch")
         groups = [os.getpgid(process_of(engine, handle, *who).pid) for who in (("coordinator", 0), ("ps", 0),
                   ("worker", 0), ("worker", 1))]  # fmt: skip
         assert len(set(groups[:3])) == 1
@@ -137,7 +137,7 @@ def test_processes_of_a_server_are_a_group_and_its_end_is_the_platforms_fault() 
 def test_nobody_outlives_a_killed_supervisor() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG))
-        told(engine, handle, "epoch")
+        await_event(engine, handle, "epoch")
         os.kill(handle.reference["pid"], 9)
         status = ended(engine, handle)
         assert (status.end, status.detail) == (LOST, "whoever watched over it was lost")
@@ -148,7 +148,7 @@ def test_another_engine_adopts_a_gang_and_ends_what_it_does_not_know() -> None:
     with engine_in() as engine:
         mine = start(engine, gang("trainer", LONG))
         strange = start(engine, replace(gang("naughty", {"sin": "deaf"}), home="job-2"))
-        told(engine, mine, "epoch")
+        await_event(engine, mine, "epoch")
         later = LocalEngine(engine.root, ROOT, ALL, limits=SMALL, rights=possible())
         later.reconcile([mine])
         until(lambda: people_of(strange.key) == [])
@@ -172,8 +172,8 @@ def test_gang_starts_whole_or_not_at_all() -> None:
         assert status.end == FAILED
         assert "ended with code 7 before the job began" in status.detail
         nobody_is_left(handle.key)
-        asked = replace(gang("missing", {}), program="unheard")
-        assert engine.submit([asked])[asked.key] == Fault("There is no program 'unheard' here.")
+        order = replace(gang("missing", {}), program="unheard")
+        assert engine.submit([order])[order.key] == Fault("There is no program 'unheard' here.")
 
 
 @pytest.mark.wide
@@ -181,7 +181,7 @@ def test_nobody_is_left_where_the_engine_is_dead_and_all_is_to_end() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG))
         deaf = start(engine, replace(gang("naughty", {"sin": "deaf"}), home="job-2"))
-        told(engine, handle, "epoch")
+        await_event(engine, handle, "epoch")
         os.kill(deaf.reference["pid"], signal.SIGSTOP)  # whoever watches over it does not listen any more
         LocalEngine(engine.root, ROOT, ALL).end_all(patience=3.0)
         assert look(engine, handle).end == PAUSED

@@ -97,8 +97,8 @@ def test_full_log_says_so_once_and_ends_with_the_last_lines(tmp_path: Path, monk
     assert speaker.log("engine") == ["worker 0 writes more than it may: its lines are left out from here on."]
     speaker.end()
     heard = speaker.log()
-    kept = len(heard) - LAST_LINES
-    assert heard == [f"line {number}" for number in [*range(kept), *range(500 - LAST_LINES, 500)]]
+    first_lines = len(heard) - LAST_LINES
+    assert heard == [f"line {number}" for number in [*range(first_lines), *range(500 - LAST_LINES, 500)]]
     left_out = 500 - len(heard)
     assert speaker.log("engine")[1:] == [f"{left_out} lines were left out before the last ones.", "Ended."]
     assert speaker.crew.folder.log.stat().st_size < 3_000 + 50 * (LAST_LINES + 4)

@@ -40,8 +40,8 @@ def lines(count: int) -> str:
     )
 
 
-def numbers(found: Any) -> list[int]:
-    return [int(line.text.split()[1]) for line in found]
+def numbers(log: Any) -> list[int]:
+    return [int(line.text.split()[1]) for line in log]
 
 
 def test_search_level_and_who_leave_lines_out(folder: Folder) -> None:
@@ -101,8 +101,8 @@ def test_a_gigabyte_is_answered_from_little_of_it(folder: Folder, monkeypatch: p
     view = log_view(RUN, LogQuestion(text="nowhere"))
     assert (view.lines, looked) == ((), MOST_BYTES)
     assert view.before == os.path.getsize(folder.log) - MOST_BYTES
-    found = log_found(RUN, LogQuestion(text="nowhere"), 0, 500)
-    assert (found.lines, found.more) == ((), True)
+    answer = log_found(RUN, LogQuestion(text="nowhere"), 0, 500)
+    assert (answer.lines, answer.more) == ((), True)
     assert looked <= 2 * MOST_BYTES + 2**18
 
 
@@ -122,8 +122,8 @@ def test_parts_between_any_bytes_have_the_lines_that_begin_there(
     size = sum(map(len, rows))
     start = data.draw(st.integers(0, size))
     end = data.draw(st.integers(start, size))
-    found = [place for place, _ in GangRecords(root).log_part(HOME, KEY, start, end).lines()]
-    assert found == [place for place in starts if start <= place < end]
+    places = [place for place, _ in GangRecords(root).log_part(HOME, KEY, start, end).lines()]
+    assert places == [place for place in starts if start <= place < end]
 
 
 def job_with_log(folder: Path, log: str) -> Award:

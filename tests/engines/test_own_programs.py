@@ -89,10 +89,10 @@ def test_an_all_reduce_is_resized_in_the_middle_and_ends_as_an_undisturbed_run_d
         gang = replace(gang, own=with_environment(gang, PAUSE="0.3"))
         four = workers(2) | workers(2, "s2")
         handle = resized(engine, gang, four, lambda handle: look(engine, handle).progress)
-        found = trained(engine, handle)
-        assert [each["w"] for each in found] == [pytest.approx(alone["w"], rel=1e-12)] * 4
-        assert {(each["world"], each["restart"]) for each in found} == {(4, 1)}
-        assert 0 < found[0]["resumed"] < 40
+        reports = trained(engine, handle)
+        assert [each["w"] for each in reports] == [pytest.approx(alone["w"], rel=1e-12)] * 4
+        assert {(each["world"], each["restart"]) for each in reports} == {(4, 1)}
+        assert 0 < reports[0]["resumed"] < 40
 
 
 def test_a_missing_interpreter_is_the_operators_fault_and_a_missing_file_is_the_programs() -> None:
@@ -321,14 +321,14 @@ def test_modules_are_loaded_before_and_no_word_is_read_by_the_shell_that_loads_t
     (tmp_path / ".bash_profile").write_text('module() { echo "$@"; [ "$2" != none ]; }\n')
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
-    def said(*modules: str) -> tuple[int, str]:
+    def output(*modules: str) -> tuple[int, str]:
         words = with_modules(("printf", "<%s>", "a b", "$(id)", ""), modules)
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
         return done.returncode, done.stdout
 
-    assert said() == (0, "<a b><$(id)><>")
-    assert said("cuda/12", "x; id") == (0, "load cuda/12\nload x; id\n<a b><$(id)><>")
-    assert said("none", "cuda") == (1, "load none\n")
+    assert output() == (0, "<a b><$(id)><>")
+    assert output("cuda/12", "x; id") == (0, "load cuda/12\nload x; id\n<a b><$(id)><>")
+    assert output("none", "cuda") == (1, "load none\n")
 
 
 def test_what_an_engine_has_not_got_is_said_before_anything_is_started() -> None:

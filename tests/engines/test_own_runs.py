@@ -76,9 +76,9 @@ def test_a_program_of_the_tenants_own_runs_to_its_end_and_its_numbers_reach_the_
         run = drive(engine, award, RunState.FINISHED)
         assert (run.program, jobs_of(award).state) == ("script", JobState.FINISHED)
         assert run.progress == {"numbers": {"step": 3, "of": 3, "loss": 0.3}, "bad_lines": 0}
-        (told,) = Event.objects.filter(kind="job_run_started")  # each start stands in the history, with its digest
+        (event,) = Event.objects.filter(kind="job_run_started")  # each start stands in the history, with its digest
         version = ProgramVersion.objects.get(program__name="script", version=1)
-        assert told.data == {
+        assert event.data == {
             "job": award.job_id, "award": award.pk, "run": 0, "engine": "local",
             "program": "script", "version": 1, "owner": "", "digest": version.digest,
         }  # fmt: skip

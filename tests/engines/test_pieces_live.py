@@ -44,9 +44,9 @@ PACE = {"minibatch_ms": 70.0}
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
     monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
-    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as found:
-        monkeypatch.setattr(installed, "RUNS_DIR", found.root)
-        yield found
+    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as own_engine:
+        monkeypatch.setattr(installed, "RUNS_DIR", own_engine.root)
+        yield own_engine
 
 
 def test_a_long_training_rents_in_pieces_and_its_loss_curve_goes_on(engine: LocalEngine, tmp_path: Path) -> None:

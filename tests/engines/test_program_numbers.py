@@ -21,9 +21,9 @@ def crew(tmp_path: Path) -> ProgramCrew:
     folder = Folder(tmp_path, "job-1", "a" * 32)
     folder.make()
     (folder.work / PROGRESS).mkdir(parents=True)
-    found = ProgramCrew(folder, {}, Logbook(folder.log, 2**20))
-    found.spoken = {("worker", rank): Spoken("worker", rank, f"worker-{rank}.jsonl") for rank in (0, 1)}
-    return found
+    programs = ProgramCrew(folder, {}, Logbook(folder.log, 2**20))
+    programs.spoken = {("worker", rank): Spoken("worker", rank, f"worker-{rank}.jsonl") for rank in (0, 1)}
+    return programs
 
 
 def says(crew: ProgramCrew, text: str, rank: int = 0) -> dict[str, object]:
@@ -71,9 +71,9 @@ def test_curves_of_a_long_job_become_coarser_and_stay_small(crew: ProgramCrew, m
         if (size := MOST_KEPT - crew._progress_left) != before:
             gaps.append(now)
             before = size
-    kept = [later - one for one, later in pairwise(gaps)]
-    assert kept[0] == 1.0
-    assert kept[-1] > 60.0
+    spans = [later - one for one, later in pairwise(gaps)]
+    assert spans[0] == 1.0
+    assert spans[-1] > 60.0
     assert crew.folder.progress.stat().st_size <= MOST_KEPT
 
 

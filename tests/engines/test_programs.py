@@ -28,8 +28,8 @@ def test_nothing_chosen_gives_the_defaults_and_the_program_takes_them() -> None:
 def test_the_program_takes_every_end_of_every_range(parameter: TrainerParameter) -> None:
     ends: list[Any] = [choice for choice, _ in parameter.choices] or [parameter.minimum, parameter.maximum]
     for end in ends:
-        given = end if parameter.kind == CHOICE else f"{end:.0f}" if parameter.kind == "whole" else str(end)
-        values = TRAINER.validate({"minibatches": 1, "batch_size": 1, parameter.name: given})
+        value = end if parameter.kind == CHOICE else f"{end:.0f}" if parameter.kind == "whole" else str(end)
+        values = TRAINER.validate({"minibatches": 1, "batch_size": 1, parameter.name: value})
         assert isinstance(values, dict), values
         read(values)
 

@@ -80,9 +80,9 @@ for closed in ("/etc/shadow", {str(ROOT / "manage.py")!r}, os.path.expanduser("~
 
 
 @no_ports
-@pytest.mark.parametrize(("ports", "said"), [(None, "listens"), ((), "refused")])
+@pytest.mark.parametrize(("ports", "output"), [(None, "listens"), ((), "refused")])
 def test_a_program_of_a_cluster_listens_where_it_wants(
-    tmp_path: Path, ports: tuple[int, ...] | None, said: str
+    tmp_path: Path, ports: tuple[int, ...] | None, output: str
 ) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -95,7 +95,7 @@ try:
 except PermissionError:
     print("refused")
 """
-    assert launched(tmp_path, code, ports=ports) == f"{said}\n"
+    assert launched(tmp_path, code, ports=ports) == f"{output}\n"
 
 
 @pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
@@ -123,8 +123,8 @@ def test_limits_of_a_gang_follow_its_size_also_when_that_changes() -> None:
 
 
 def test_memory_is_what_the_program_says_or_what_was_bought_or_else_the_engines() -> None:
-    said = own(script("true", limits={"memory_mebibytes": 300}))
+    stated = own(script("true", limits={"memory_mebibytes": 300}))
     silent = own(script("true"))
     bought = replace(silent, amounts={"worker": {"memory": 16.0}, "ps": {}})
     few = replace(silent, amounts={"worker": {"memory": 0.5}, "ps": {}})
-    assert [limits_of(ProcessLimits(), each).memory_mb for each in (said, bought, few)] == [300, 16_384, 2_048]
+    assert [limits_of(ProcessLimits(), each).memory_mb for each in (stated, bought, few)] == [300, 16_384, 2_048]

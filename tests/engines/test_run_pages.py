@@ -70,7 +70,7 @@ def test_the_word_above_the_log_comes_with_its_lines(award: Award) -> None:
     def words(address: str) -> list[str]:
         html = client.get(address).content.decode()
         assert ("hx-swap-oob" in html) == ("part=log" in address)
-        return [" ".join(text_of(found).split()) for found in re.findall(r'<p id="log-word".*?</p>', html, re.DOTALL)]
+        return [" ".join(text_of(match).split()) for match in re.findall(r'<p id="log-word".*?</p>', html, re.DOTALL)]
 
     for state, word in ((RunState.RUNNING, "follows"), (RunState.FINISHED, "as it ended")):
         with scope(award.tenant):
@@ -139,9 +139,9 @@ def test_log_and_progress_come_page_by_page_and_are_nowhere_for_another_tenant(a
 
 def test_measured_speed_is_offered_for_the_same_model_of_the_same_tenant_only(award: Award) -> None:
     with scope(award.tenant):
-        found = measured(program="trainer", parameters={"model": "logistic", "seed": 5})
-        assert found is not None
-        assert (found.minibatch_seconds, found.exchange_seconds) == (0.7, 0.01)
+        speed = measured(program="trainer", parameters={"model": "logistic", "seed": 5})
+        assert speed is not None
+        assert (speed.minibatch_seconds, speed.exchange_seconds) == (0.7, 0.01)
         assert measured(program="trainer", parameters={"model": "multilayer"}) is None
         assert offered(award.job.spec | {"minibatch_seconds": 99.0})["minibatch_seconds"] == 0.7
         assert offered({"minibatch_seconds": 99.0}) == {"minibatch_seconds": 99.0}

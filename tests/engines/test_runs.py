@@ -36,8 +36,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
     monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
-    with engine_in() as found:
-        yield found
+    with engine_in() as own_engine:
+        yield own_engine
 
 
 def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(

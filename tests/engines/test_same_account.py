@@ -125,10 +125,10 @@ def test_others_of_the_same_account_cannot_be_slowed_or_ended_by_a_limit(
 @pytest.mark.usefixtures("_spaces_of_names")
 def test_blocks_and_queues_that_are_known_by_a_number_go_with_the_program(tmp_path: Path) -> None:
     """Else memory that nobody is counted for would be taken for good."""
-    kept = [Path("/proc/sysvipc") / name for name in ("shm", "sem", "msg")]
+    files = [Path("/proc/sysvipc") / name for name in ("shm", "sem", "msg")]
 
     def ours_there() -> list[str]:
-        return [line.split()[1] for file in kept for line in file.read_text().splitlines() if " 1600 " in line]
+        return [line.split()[1] for file in files for line in file.read_text().splitlines() if " 1600 " in line]
 
     before = ours_there()
     launched(tmp_path, BLOCK, alone=False)

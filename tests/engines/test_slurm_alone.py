@@ -53,8 +53,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmEngine:
     """Its cluster takes every command and lists nothing."""
     monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
     (tmp_path / "shared").mkdir()
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "prefix": "none"}
-    return SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    site = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "prefix": "none"}
+    return SlurmEngine("slurm", SlurmSettings.read("slurm", site), tmp_path / "own", ROOT, ALL, limits=SMALL)
 
 
 def says(engine: SlurmEngine, handle: Handle, text: str, server: str = "n1") -> None:
@@ -214,9 +214,9 @@ def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_
 def test_a_part_is_submitted_though_another_tenant_gave_a_job_its_comment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, may: bool
 ) -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "prefix": "none", "run_as": "tenant",
+    site = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "prefix": "none", "run_as": "tenant",
             "users": {"physics": "phys", "chemistry": "chem"}, "user": "bourse"}  # fmt: skip
-    jobs = ClusterJobs(Commands(SlurmSettings.read("slurm", said)))
+    jobs = ClusterJobs(Commands(SlurmSettings.read("slurm", site)))
     listed(monkeypatch, f"9|RUNNING|None|{user}|none:{'a' * 32}:2:n1")
     jobs.refresh()
     plan, phase = {"key": "a" * 32, "tenant": "physics"}, {"number": 2, "members": [["worker", 0, "n1"]]}
@@ -274,9 +274,9 @@ def test_gang_that_slurm_refused_is_lost_also_where_its_engine_dies_before_the_m
     assert (status.state, status.end, status.detail) == (ENDED, LOST, fault.sentence)
 
 
-@pytest.mark.parametrize(("ours", "said"), [(-5.0, "+5.0"), (5.0, "-5.0")])
+@pytest.mark.parametrize(("ours", "difference"), [(-5.0, "+5.0"), (5.0, "-5.0")])
 def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_an_operator_hears_of_it(
-    engine: SlurmEngine, ours: float, said: str
+    engine: SlurmEngine, ours: float, difference: str
 ) -> None:
     moment = [time.time() + ours]
     engine = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL, clock=lambda: moment[0])
@@ -289,12 +289,12 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
         says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
         says(engine, well, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at + ours}), "n2")
         seen = engine.observe([strange, well])
-    sentence = f"the clock of n1 differs by {said} s from ours"
+    sentence = f"the clock of n1 differs by {difference} s from ours"
     assert (seen[strange.key].state, seen[strange.key].end, seen[strange.key].detail) == (ENDED, LOST, sentence)
     assert (files.read(Folder(engine.shared, strange.home, strange.key).plan) or {})["stop"] == "stopped"
     assert seen[well.key].state == "waiting"
     assert cause_of(sentence) == "clock"
-    assert engine.report().alerts == (f"The clock of n1 differs by {said} s from ours.",)
+    assert engine.report().alerts == (f"The clock of n1 differs by {difference} s from ours.",)
     mended = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
     for seconds in range(4):
         says(engine, mended, json.dumps(WORD | {"state": "waiting", "beat": engine.clock() - seconds}))
@@ -412,13 +412,13 @@ def test_limits_of_the_settings_hold_and_addresses_of_a_program_with_gpus_have_n
 ) -> None:
     monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
     (tmp_path / "shared").mkdir()
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "limits": {"disk_mb": 50_000}}
-    said["resources"] = {"worker": "gres:gpu", "cpu": "cpus"}
-    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    site = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "limits": {"disk_mb": 50_000}}
+    site["resources"] = {"worker": "gres:gpu", "cpu": "cpus"}
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", site), tmp_path / "own", ROOT, ALL, limits=SMALL)
 
     def limits(resource: str) -> tuple[int, int, int]:
-        asked = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
-        handle = start(engine, replace(asked, amounts={"worker": {resource: 1.0}, "ps": {}}))
+        order = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
+        handle = start(engine, replace(order, amounts={"worker": {resource: 1.0}, "ps": {}}))
         plan = files.read(Folder(engine.root, handle.home, handle.key).plan) or {}
         return tuple(plan["limits"][name] for name in ("disk_mb", "file_mb", "address_space_mb"))
 
@@ -471,9 +471,9 @@ def test_server_that_cannot_keep_programs_in_their_folders_or_from_slurm_is_name
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str, sentence: str, run_as: str, breaks: bool
 ) -> None:
     monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "run_as": run_as,
+    site = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "run_as": run_as,
             "users": {"physics": "phys"}, "user": "bourse"}  # fmt: skip
-    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", site), tmp_path / "own", ROOT, ALL, limits=SMALL)
 
     def answers(_: SlurmEngine, server: str, __: Path, target: Path) -> None:
         """Its server writes this about itself."""

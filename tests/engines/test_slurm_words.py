@@ -34,21 +34,21 @@ def test_command_of_a_tenant_goes_through_sudo_which_asks_nobody_and_gets_its_su
     environment = {"PATH": "/usr/bin", "LC_ALL": "C", "SLURM_CONF": "/etc/other.conf"}
     words = ["sbatch", "--parsable"]
     assert as_user(words, "", environment) == words
-    told = ["sudo", "-n", "-u", "physics", "LC_ALL=C", "SLURM_CONF=/etc/other.conf", *words]
-    assert as_user(words, "physics", environment) == told
+    line = ["sudo", "-n", "-u", "physics", "LC_ALL=C", "SLURM_CONF=/etc/other.conf", *words]
+    assert as_user(words, "physics", environment) == line
 
 
 def test_users_of_tenants_are_named_in_the_settings_and_only_count_where_jobs_run_as_them() -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": "/shared", "user": "bourse", "users": {"physics": "phys"}}
-    service = SlurmSettings.read("slurm", said)
+    site = {"kind": "slurm", "partition": "main", "shared": "/shared", "user": "bourse", "users": {"physics": "phys"}}
+    service = SlurmSettings.read("slurm", site)
     assert (service.user_of("physics"), service.everybody) == ("", ["bourse"])
-    tenant = SlurmSettings.read("slurm", said | {"run_as": "tenant"})
+    tenant = SlurmSettings.read("slurm", site | {"run_as": "tenant"})
     assert (tenant.user_of("physics"), tenant.user_of("chemistry")) == ("phys", None)
     assert tenant.everybody == ["bourse", "phys"]
     with pytest.raises(WrongEngine, match="run_as must be service or tenant, not 'root'"):
-        SlurmSettings.read("slurm", said | {"run_as": "root"})
+        SlurmSettings.read("slurm", site | {"run_as": "root"})
     with pytest.raises(WrongEngine, match="'-x' cannot be the user of physics"):
-        SlurmSettings.read("slurm", said | {"users": {"physics": "-x"}})
+        SlurmSettings.read("slurm", site | {"users": {"physics": "-x"}})
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,23 @@ def test_users_of_tenants_are_named_in_the_settings_and_only_count_where_jobs_ru
     ],
 )
 def test_limits_that_are_none_are_refused_by_name(limits: dict[str, object], sentence: str) -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": "/shared"}
+    site = {"kind": "slurm", "partition": "main", "shared": "/shared"}
     with pytest.raises(WrongEngine, match=sentence):
-        SlurmSettings.read("slurm", said | {"limits": limits})
+        SlurmSettings.read("slurm", site | {"limits": limits})
 
 
 @pytest.mark.parametrize("run_as", ["service", "tenant"])
 @pytest.mark.parametrize("folder", ["/", "/shared", "/shared/bourse", "/shared/bourse/job-7", "/shared/x/../bourse"])
 def test_no_program_may_write_where_launchers_write_down_what_is_paid(folder: str, run_as: str) -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "run_as": run_as}
-    assert SlurmSettings.read("slurm", said).writable == ()
-    assert SlurmSettings.read("slurm", said | {"writable": ["/scratch", "/shared/data"]}).writable
+    site = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "run_as": run_as}
+    assert SlurmSettings.read("slurm", site).writable == ()
+    assert SlurmSettings.read("slurm", site | {"writable": ["/scratch", "/shared/data"]}).writable
     with pytest.raises(WrongEngine, match="our own folder lies there"):
-        SlurmSettings.read("slurm", said | {"writable": [folder]})
+        SlurmSettings.read("slurm", site | {"writable": [folder]})
 
 
 @pytest.mark.parametrize("writable", ["/scratch", ["scratch"], [7], ["/a\n/b"]])
 def test_folders_that_are_none_are_refused(writable: object) -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "writable": writable}
+    site = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "writable": writable}
     with pytest.raises(WrongEngine, match="writable"):
-        SlurmSettings.read("slurm", said)
+        SlurmSettings.read("slurm", site)

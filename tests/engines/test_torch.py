@@ -32,9 +32,9 @@ DDP = RING | {"name": "ddp", "command": ["python3", "-u", "ddp_train.py", "{step
 
 def here() -> Rights:
     """Under the account that runs the tests: a copy of PyTorch for others would be large."""
-    found = ours(code_for([], ROOT, FOLDER / "torch-code"), [])
-    walled = found.readable if landlock_version() else ()
-    return Rights(found.python, found.environment, own=False, bare=os.geteuid() == 0, readable=walled)
+    usual = ours(code_for([], ROOT, FOLDER / "torch-code"), [])
+    walled = usual.readable if landlock_version() else ()
+    return Rights(usual.python, usual.environment, own=False, bare=os.geteuid() == 0, readable=walled)
 
 
 def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() -> None:
@@ -51,11 +51,11 @@ def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() ->
         gang = own(DDP, two, packed=files, home="job-2", seconds=3 * PATIENCE, slot_seconds=30.0, steps=30)
         gang = replace(gang, own=with_environment(gang, PAUSE="0.5"))
         four = workers(2) | workers(2, "s2")
-        found, sizes = loss(resized(engine, gang, four, lambda handle: "epoch 3" in text_of(engine, handle)))
+        end_loss, sizes = loss(resized(engine, gang, four, lambda handle: "epoch 3" in text_of(engine, handle)))
     world, _, first = sizes.split()
     assert world == "4"
     assert 3 <= int(first) < 30
-    assert found == pytest.approx(undisturbed, rel=1e-3, abs=1e-9)
+    assert end_loss == pytest.approx(undisturbed, rel=1e-3, abs=1e-9)
 
 
 # As PyTorch's guide for Slurm has it, on two nodes with two processes each.

@@ -118,11 +118,11 @@ def test_one_worker_too_many_and_one_twice_are_refused(tmp_path: Path) -> None:
         gang.start("worker", 1)
         assert gang.end("worker 1") == 2
         assert gang.wait("refused")["sentence"].endswith("and there are 1 chunks.")
-        kept = gang.processes["ps 0"]
+        server = gang.processes["ps 0"]
         gang.start("ps", 0)
         assert gang.wait("refused", 2)["sentence"] == "There is a ps 0 already."
         assert gang.end("ps 0") == 2
-        assert kept.poll() is None
+        assert server.poll() is None
         refusal = gang.control.remove("worker", 9)["sentence"]
         assert refusal == "There is no worker 9 at work."
 

@@ -58,11 +58,11 @@ def test_a_chunk_is_the_same_wherever_it_is_made_and_an_epoch_sees_every_sample_
         again = [other.minibatch(1, 4 * epoch + index)[0] for index in range(4)]
         np.testing.assert_array_equal(seen, again)
         orders.append(np.concatenate(seen))
-    kept = chunk(settings, 1).inputs
+    inputs = chunk(settings, 1).inputs
     for order in orders:
-        np.testing.assert_array_equal(np.sort(order, axis=0), np.sort(kept, axis=0))
+        np.testing.assert_array_equal(np.sort(order, axis=0), np.sort(inputs, axis=0))
     assert not np.array_equal(orders[0], orders[1])
-    assert not np.array_equal(kept, chunk(settings, 0).inputs)
+    assert not np.array_equal(inputs, chunk(settings, 0).inputs)
 
 
 def test_blocks_lie_end_to_end_in_the_flat_vector() -> None:

@@ -86,9 +86,9 @@ def test_whoever_never_comes_through_ends_the_job_which_is_saved(job: Job) -> No
         assert job.job.code is None
         job.park("no answer in time")
     assert job.job.code == LOST
-    said = job.last()
-    assert (said["event"], said["checkpoint"]) == ("failed", True)
-    assert said["sentence"] == "Workers lose their parameter servers again and again: no answer in time."
+    report = job.last()
+    assert (report["event"], report["checkpoint"]) == ("failed", True)
+    assert report["sentence"] == "Workers lose their parameter servers again and again: no answer in time."
     assert [path.suffix for path in job.progress.parent.iterdir() if path != job.progress] != []
 
 

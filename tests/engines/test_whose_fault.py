@@ -31,9 +31,9 @@ def watching(tmp_path: Path) -> TrainerSupervisor:
         "ports": {},
     }
     files.write(folder.plan, plan)
-    found = TrainerSupervisor(folder)
-    found.crew.running = {41: MemberProcess("worker", 0, "s1", 41), 42: MemberProcess("ps", 0, "s1", 42)}
-    return found
+    supervisor = TrainerSupervisor(folder)
+    supervisor.crew.running = {41: MemberProcess("worker", 0, "s1", 41), 42: MemberProcess("ps", 0, "s1", 42)}
+    return supervisor
 
 
 def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: TrainerSupervisor) -> None:

@@ -152,11 +152,11 @@ class Cluster:
             "slurmctld": ["-D", "-f", str(self.conf)],
             "slurmd": ["-D", "-f", str(self.conf), "-N", node],
         }[name]  # fmt: skip
-        found = program(name)
-        assert found
+        file = program(name)
+        assert file
         with (self.folder / "log" / f"{name}{node}.out").open("ab") as log:
             process = subprocess.Popen(
-                [found, *words], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [file, *words], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
         self.processes[f"{name} {node}".strip()] = process
@@ -169,8 +169,8 @@ class Cluster:
         process.wait(PATIENCE)
 
     def is_up(self) -> bool:
-        said = self.call("sinfo", "-h", "-N", "-o", "%N|%T")
-        rows = dict(line.split("|") for line in said.stdout.splitlines() if "|" in line)
+        answer = self.call("sinfo", "-h", "-N", "-o", "%N|%T")
+        rows = dict(line.split("|") for line in answer.stdout.splitlines() if "|" in line)
         return set(rows) == set(self.nodes) and all(
             state in ("idle", "mixed", "allocated", "reserved") for state in rows.values()
         )
@@ -187,11 +187,11 @@ class Cluster:
     ) -> None:  # fmt: skip
         """The standing reservation of whole servers, as the site makes it."""
         everybody, servers = ",".join([getpass.getuser(), *users]), ",".join(nodes or self.nodes)
-        said = self.call(
+        answer = self.call(
             "scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now", f"Duration={minutes}",
             f"Users={everybody}", f"Nodes={servers}", f"Flags={flags}",
         )  # fmt: skip
-        assert said.returncode == 0, said.stderr
+        assert answer.returncode == 0, answer.stderr
 
     def jobs(self) -> list[str]:
         """All it knows of: id, state, comment."""
@@ -219,25 +219,25 @@ def cluster(
 ) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="bourse-slurm-"))
     folder.chmod(0o755)
-    made = kind(folder, nodes, **settings)
+    here = kind(folder, nodes, **settings)
     try:
-        made.start()
-        yield made
+        here.start()
+        yield here
     finally:
-        made.stop()
+        here.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def steps_of(folder: Path) -> list[Any]:
     """What slurmd left behind: its steps overwrite their command line, and are known by the files that they hold."""
-    found = []
+    steps = []
     for process in psutil.process_iter():
         with suppress(OSError, psutil.Error):  # it has ended meanwhile
             if process.name() == "slurmstepd" and process.status() != psutil.STATUS_ZOMBIE:
                 links = [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
                 if any(link.startswith(f"{folder}/") for link in links):
-                    found.append(process)
-    return found
+                    steps.append(process)
+    return steps
 
 
 def people_of(word: str) -> list[Any]:

@@ -29,14 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def slurm(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with cluster(cpus=CPUS, gpus=2) as made:
-        made.reserve()
-        with engine_on(made) as engine:
+    with cluster(cpus=CPUS, gpus=2) as own_cluster:
+        own_cluster.reserve()
+        with engine_on(own_cluster) as engine:
             for program in ("", "trainer", "naughty"):
                 engine._files_of(program)  # once: two who run beside each other would be in each other's way
-        request.session.stash[CASES] = cases = Cases(request.session.items, made)
+        request.session.stash[CASES] = cases = Cases(request.session.items, own_cluster)
         cases.begin(request.session.stash[NOW])  # they go on while the first test that needs a database makes it
-        yield made
+        yield own_cluster
         cases.end()
 
 

@@ -65,8 +65,8 @@ def engine_on(
     try:
         yield engine
     finally:
-        if left := [job.id for job in queue(engine.commands)[1] if not job.is_over]:
-            slurm.call("scancel", *left)
+        if jobs := [job.id for job in queue(engine.commands)[1] if not job.is_over]:
+            slurm.call("scancel", *jobs)
         for process in members_of(slurm, root):
             with suppress(psutil.Error):  # it has ended meanwhile
                 process.kill()
@@ -105,8 +105,8 @@ def gang(servers: Counts, parameters: Mapping[str, Any] = LONG, *, after: float 
     return Gang(key, home or f"job-{key[:6]}", program, values, (generation,), at + seconds, amounts=amounts)
 
 
-def start(engine: SlurmEngine, asked: Gang) -> Handle:
-    answer = engine.submit([asked])[asked.key]
+def start(engine: SlurmEngine, order: Gang) -> Handle:
+    answer = engine.submit([order])[order.key]
     assert not isinstance(answer, Fault), answer
     return answer
 
@@ -153,14 +153,14 @@ def pid_of(engine: SlurmEngine, handle: Handle, server: str, role: str, rank: in
 
 def launchers(handle: Handle, server: str) -> list[Any]:
     """The two processes that watch over a part, the outer one first."""
-    found = [each for each in people_of(handle.key) if each.cmdline()[-1:] == [server] and "part" in each.cmdline()]
-    return sorted(found, key=lambda each: each.pid)
+    parts = [each for each in people_of(handle.key) if each.cmdline()[-1:] == [server] and "part" in each.cmdline()]
+    return sorted(parts, key=lambda each: each.pid)
 
 
 def nobody_is_left(handle: Handle, patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
-    while left := people_of(handle.key):
-        assert time.monotonic() < deadline, str(left)
+    while people := people_of(handle.key):
+        assert time.monotonic() < deadline, str(people)
         time.sleep(0.05)
 
 

@@ -37,9 +37,9 @@ THREE = {"n3": {"worker": 1, "ps": 1}}
 @pytest.fixture
 def own() -> Iterator[Cluster]:
     """A cluster that the test may break."""
-    with cluster(("n1", "n2"), SlurmdTimeout=10) as made:
-        made.reserve()
-        yield made
+    with cluster(("n1", "n2"), SlurmdTimeout=10) as own_cluster:
+        own_cluster.reserve()
+        yield own_cluster
 
 
 def remember(own: Cluster) -> None:
@@ -156,20 +156,20 @@ def test_submission_that_answers_too_late_and_an_engine_that_dies_after_it_make_
     slow = tmp_path / "sbatch"
     slow.write_text(f'#!/bin/sh\n{program("sbatch")} "$@"\nexec sleep 6\n')
     slow.chmod(0o755)
-    asked = gang(ONE, after=12.0)
+    order = gang(ONE, after=12.0)
     with engine_on(slurm) as engine:
         engine.commands.environment["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-        handle = start(engine, asked)
+        handle = start(engine, order)
         assert next(iter(engine.jobs.submissions.values())) < 0  # nobody knows whether it came
         status = look(engine, handle)
         assert status.state in ("accepted", "waiting")
         # It dies before it could write down whom it started, and the next one submits the same gang.
         with engine_on(slurm, engine.root, [handle]) as later:
-            assert later.find(asked.home, asked.key) == handle
-            assert later.submit([asked])[asked.key] == handle
+            assert later.find(order.home, order.key) == handle
+            assert later.submit([order])[order.key] == handle
             until(later, handle, lambda status: status.state == "waiting")
             runs(later, handle)
-            parts = [job for job in queue(later.commands)[1] if job.key == asked.key]
+            parts = [job for job in queue(later.commands)[1] if job.key == order.key]
             assert len(parts) == 1
             assert len(launchers(handle, "n1")) == 2
 
@@ -204,8 +204,8 @@ def test_reservation_that_goes_away_refuses_new_gangs_and_leaves_those_that_run(
         while own.call("scontrol", "show", "reservation", "bourse").returncode == 0 and time.monotonic() < until_gone:
             own.call("scontrol", "delete", "ReservationName=bourse")
             time.sleep(0.2)
-        asked = gang(ONE)
-        answer = engine.submit([asked])[asked.key]
+        order = gang(ONE)
+        answer = engine.submit([order])[order.key]
         assert isinstance(answer, Fault)
         assert "reservation" in answer.sentence.lower()
         engine._alerts_at = 0.0  # it asks once a minute
@@ -220,8 +220,8 @@ def test_shared_folder_that_cannot_be_written_is_a_sentence_at_the_start_and_at_
     with engine_on(slurm) as engine:
         nowhere.write_text("")
         engine.shared = nowhere / "shared"
-        asked = gang(ONE)
-        answer = engine.submit([asked])[asked.key]
+        order = gang(ONE)
+        answer = engine.submit([order])[order.key]
         assert answer == Fault("The gang could not be started: the shared folder says Not a directory.")
         sentences = [finding.sentence for finding in engine.check({})]
         assert f"The shared folder {nowhere}/shared cannot be written here: Not a directory." in sentences

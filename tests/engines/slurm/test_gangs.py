@@ -38,11 +38,11 @@ ONE = {"n1": {"worker": 1, "ps": 1}}
 
 def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang(UNEVEN, SHORT, after=5.0)
-        status = ended(engine, handle := start(engine, asked))
+        order = gang(UNEVEN, SHORT, after=5.0)
+        status = ended(engine, handle := start(engine, order))
         assert (status.end, status.exit_code, status.progress["epoch"]) == (FINISHED, 0, 4)
         assert status.started_at is not None
-        at = asked.generations[0].at
+        at = order.generations[0].at
         ready = max(at, *(came_at(engine, handle, server) for server in UNEVEN))  # on a busy machine Slurm is late
         assert at <= status.started_at <= ready + BUSY_SECONDS  # the bench measures
         assert {each.server for each in status.delivered} == {"n1", "n2"}
@@ -68,21 +68,21 @@ def test_what_slurm_refuses_is_a_fault_with_its_sentence(
     slurm: Cluster, changed: dict[str, object], counts: dict[str, dict[str, int]], sentence: str
 ) -> None:
     with engine_on(slurm, **changed) as engine:
-        asked = gang(counts)
-        answer = engine.submit([asked])[asked.key]
+        order = gang(counts)
+        answer = engine.submit([order])[order.key]
         assert isinstance(answer, Fault)
         assert answer.sentence.startswith("Slurm refused it: ")
         assert sentence in answer.sentence
-        assert people_of(asked.key) == []
+        assert people_of(order.key) == []
 
 
 def test_gang_that_cannot_be_whole_is_not_there_at_all(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang({"n1": {"worker": 1, "ps": 1}, "n9": {"worker": 1, "ps": 0}}, after=1.0)
-        assert isinstance(engine.submit([asked])[asked.key], Fault)
-        parts = [job for job in queue(engine.commands)[1] if job.key == asked.key]
+        order = gang({"n1": {"worker": 1, "ps": 1}, "n9": {"worker": 1, "ps": 0}}, after=1.0)
+        assert isinstance(engine.submit([order])[order.key], Fault)
+        parts = [job for job in queue(engine.commands)[1] if job.key == order.key]
         assert all(job.is_over or job.state in ("PENDING", "COMPLETING", "RUNNING") for job in parts)
-        handle = engine.find(asked.home, asked.key)
+        handle = engine.find(order.home, order.key)
         assert handle is not None
         nobody_is_left(handle)
 

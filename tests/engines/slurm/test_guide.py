@@ -45,10 +45,10 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, settings: 
         path = tmp_path / "engines.json"
         path.write_text(json.dumps({"slurm": described["slurm"] | here}))
         settings.ENGINES_FILE = str(path)
-        asked = NEW_EXAMPLE | {"slug": "cluster", "engine": "slurm", "slot_seconds": 30}
+        form = NEW_EXAMPLE | {"slug": "cluster", "engine": "slurm", "slot_seconds": 30}
         flaw = "Slots of the engine slurm last 60 seconds at least, not 30."
-        assert problem(operator.post("/api/v1/pools/", asked), 422, "invalid_pool")["detail"] == flaw
-        assert operator.post("/api/v1/pools/", asked | {"slot_seconds": 60}).status_code == 201
+        assert problem(operator.post("/api/v1/pools/", form), 422, "invalid_pool")["detail"] == flaw
+        assert operator.post("/api/v1/pools/", form | {"slot_seconds": 60}).status_code == 201
         pool = Pool.objects.get(slug="cluster")
         assert slurm_settings("slurm").resources == {"worker": "gres:gpu", "ps": "cpus"}
         ran = []

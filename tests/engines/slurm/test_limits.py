@@ -109,8 +109,8 @@ def test_shared_folder_that_is_read_only_refuses_gangs_with_that_sentence(slurm:
 
 def what_is_said(engine: SlurmEngine) -> tuple[str, str]:
     """At a start, and by the check."""
-    asked = gang({"n2": {"worker": 1, "ps": 1}})
-    answer = engine.submit([asked])[asked.key]
+    order = gang({"n2": {"worker": 1, "ps": 1}})
+    answer = engine.submit([order])[order.key]
     assert isinstance(answer, Fault)
-    (said,) = [each.sentence for each in engine.check({}) if each.sentence.startswith("The shared folder")]
-    return answer.sentence, said
+    (sentence,) = [each.sentence for each in engine.check({}) if each.sentence.startswith("The shared folder")]
+    return answer.sentence, sentence

@@ -72,10 +72,10 @@ def award_on_two(pool: Pool, **parameters: Any) -> Award:
     fund(renter := make_tenant("renter"))
     publish(pool, frontier=2)
     allocation = [[servers[0].pk, 0, 2, 1, 1], [servers[1].pk, 0, 2, 1, 0]]
-    given = PARAMETERS | {"minibatch_ms": 20.0} | parameters
+    values = PARAMETERS | {"minibatch_ms": 20.0} | parameters
     award = make_award(
         pool, renter, slots=2, charges=[[(owner, 10)], [(owner, 20)]], allocation=allocation, awarded_at=pool.epoch_at,
-        spec=SPEC | UNITS | {"epochs": 1000, "program": {"name": "trainer", "parameters": given}},
+        spec=SPEC | UNITS | {"epochs": 1000, "program": {"name": "trainer", "parameters": values}},
     )  # fmt: skip
     enter(award)
     return award
@@ -175,25 +175,25 @@ def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster
     with as_superuser():
         Pool.objects.filter(pk=pool.pk).update(slug="cluster")
 
-    def said(*words: str) -> str:
+    def output(*words: str) -> str:
         out = StringIO()
         call_command("engine", *words, "--name", "slurm", "--pool", "cluster", stdout=out)
         return out.getvalue()
 
-    shown = said("import", "--owner", "physics")
+    shown = output("import", "--owner", "physics")
     assert "n2: new, with 2 worker, 16 ps, of physics" in shown
     assert "Nothing was made." in shown
     assert not Server.objects.filter(pool=pool).exists()
-    assert "3 servers are as the cluster says." in said("import", "--owner", "physics", "--confirm")
+    assert "3 servers are as the cluster says." in output("import", "--owner", "physics", "--confirm")
     with scope_disabled("the test looks at cells"):
         cells = {(cell.server.name, cell.resource.name, cell.units) for cell in Cell.objects.filter(server__pool=pool)}
     assert cells == {(name, *units) for name in ("n1", "n2", "n3") for units in (("worker", 2), ("ps", 16))}
-    assert said("import") == "The pool has what the cluster has.\n"
-    assert "can keep what the market promises" in said("--check")
+    assert output("import") == "The pool has what the cluster has.\n"
+    assert "can keep what the market promises" in output("--check")
     make_server(pool, "n7", worker=1, ps=1)
-    assert "n7: the cluster has no such server" in said("import")
+    assert "n7: the cluster has no such server" in output("import")
     with pytest.raises(CommandError, match="cannot keep what the market promises"):
-        said("--check")
+        output("--check")
 
 
 def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_kept(
@@ -203,27 +203,27 @@ def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_
     make_tenant("physics"), make_tenant("chemistry")
     table, wanted = tmp_path / "owners.csv", ["engine", "import", "--name", "slurm", "--pool", pool.slug, "--owners"]
 
-    def said(*rows: str) -> str:
+    def output(*rows: str) -> str:
         table.write_text("\n".join(rows))
         call_command(*wanted, table, stdout=(out := StringIO()))
         return out.getvalue()
 
     with pytest.raises(CommandError, match="No server of the cluster is kept to an account phys"):
-        said("account:phys,physics")
-    kept = {"kept": ("n1,n2", "phys"), "shared": ("n2,n3", "chem,other")}
+        output("account:phys,physics")
+    partitions = {"kept": ("n1,n2", "phys"), "shared": ("n2,n3", "chem,other")}
     try:
-        for name, (nodes, accounts) in kept.items():
+        for name, (nodes, accounts) in partitions.items():
             words = (f"PartitionName={name}", f"Nodes={nodes}", f"AllowAccounts={accounts}")
             assert slurm.call("scontrol", "create", *words).returncode == 0
-        shown = said("account:phys,physics")
+        shown = output("account:phys,physics")
         assert "n1: new, with 2 worker, 16 ps, of physics" in shown
         assert "n3: new, with 2 worker, 16 ps, of the operator" in shown
         with pytest.raises(CommandError, match="n2 is kept to accounts of chemistry and physics: say whose it is"):
-            said("account:phys,physics", "account:chem,chemistry")
-        shown = said("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
+            output("account:phys,physics", "account:chem,chemistry")
+        shown = output("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
         assert [line.rpartition(" ")[2] for line in shown.splitlines()[:3]] == ["physics", "chemistry", "chemistry"]
     finally:
-        for name in kept:
+        for name in partitions:
             slurm.call("scontrol", "delete", f"PartitionName={name}")
 
 

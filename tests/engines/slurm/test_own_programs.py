@@ -18,14 +18,14 @@ from tests.engines.slurm.gangs import ended, engine_on, log_of, look, nobody_is_
 @pytest.mark.beside
 def test_an_all_reduce_over_two_servers_goes_on_on_three_and_a_missing_program_is_told(slurm: Cluster) -> None:
     files = archive(ring_train__py=(HERE / "ring_train.py").read_bytes())
-    told = told_to_engines(RING, files, 60.0, {"steps": 60})
-    told = replace(told, command=replace(told.command, variables={"PAUSE": "0.3"}), grace_seconds=4.0)
+    program = told_to_engines(RING, files, 60.0, {"steps": 60})
+    program = replace(program, command=replace(program.command, variables={"PAUSE": "0.3"}), grace_seconds=4.0)
     at = time.time() + 3.0
     one = {"worker": 1, "ps": 0}
     first = Generation(1, at, at + 200.0, {"n1": one, "n2": {"worker": 2, "ps": 0}})
     amounts = {"worker": {"worker": 1.0}, "ps": {"ps": 1.0}}
-    ring = Gang(secrets.token_hex(16), "job-ring", "ring", {}, (first,), at + 200.0, amounts=amounts, own=told)
-    missing = replace(told, command=replace(told.command, words=("torchrun-9",)))
+    ring = Gang(secrets.token_hex(16), "job-ring", "ring", {}, (first,), at + 200.0, amounts=amounts, own=program)
+    missing = replace(program, command=replace(program.command, words=("torchrun-9",)))
     alone = (Generation(1, at, at + 60.0, {"n3": one}),)
     lost = Gang(secrets.token_hex(16), "job-lost", "lost", {}, alone, at + 60.0, amounts=amounts, own=missing)
     with engine_on(slurm) as engine:
@@ -38,12 +38,14 @@ def test_an_all_reduce_over_two_servers_goes_on_on_three_and_a_missing_program_i
         engine.change(handles[0], begin + 200.0, [second])
         status = ended(engine, handles[0])
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handles[0])
-        said = [json.loads(line[line.index("{") :]) for line in log_of(engine, handles[0]).splitlines() if "{" in line]
-        assert {each["rank"] for each in said} == {0, 1, 2}
-        assert {(each["world"], each["restart"]) for each in said} == {(3, 1)}
-        assert {0 < each["resumed"] < 60 for each in said} == {True}
-        assert len({each["w"] for each in said}) == 1
-        assert said[0]["w"] == pytest.approx(fitted(60), rel=1e-12)
+        reports = [
+            json.loads(line[line.index("{") :]) for line in log_of(engine, handles[0]).splitlines() if "{" in line
+        ]
+        assert {each["rank"] for each in reports} == {0, 1, 2}
+        assert {(each["world"], each["restart"]) for each in reports} == {(3, 1)}
+        assert {0 < each["resumed"] < 60 for each in reports} == {True}
+        assert len({each["w"] for each in reports}) == 1
+        assert reports[0]["w"] == pytest.approx(fitted(60), rel=1e-12)
         assert status.progress["numbers"]["step"] == 60
         assert {each.server for each in status.delivered} == {"n1", "n2", "n3"}
         for handle in handles:

@@ -80,9 +80,9 @@ class Side:
 
 @pytest.fixture
 def own() -> Iterator[Cluster]:
-    with cluster(NODES, gpus=3, SlurmdTimeout=5) as made:
-        made.reserve()
-        yield made
+    with cluster(NODES, gpus=3, SlurmdTimeout=5) as own_cluster:
+        own_cluster.reserve()
+        yield own_cluster
 
 
 def side(word: str, engine: Any, epoch: datetime) -> Side:
@@ -159,10 +159,10 @@ def wait(slot: float, sides: list[Side]) -> None:
 def until_all(condition: Callable[[Side], bool], sides: list[Side], before: float) -> None:
     """It comes true for both, before that moment."""
     while not all(condition(one) for one in sides):
-        told = {
+        states = {
             one.word: {name: [(run.state, run.detail) for run in one.runs(name)] for name in one.jobs} for one in sides
         }
-        assert timezone.now() < sides[0].at(before), told
+        assert timezone.now() < sides[0].at(before), states
         for one in sides:
             one.look()
         time.sleep(PAUSE)
