@@ -30,9 +30,9 @@ class Clock:
 
 
 def everything_asked(pool: Pool | None = None) -> AuditRun:
-    found = verify_start(kind=AuditKind.EVERYTHING, pool=pool, number=None, by=AUDIT, at=NOON)
-    assert isinstance(found, AuditRun), found
-    return found
+    run = verify_start(kind=AuditKind.EVERYTHING, pool=pool, number=None, by=AUDIT, at=NOON)
+    assert isinstance(run, AuditRun), run
+    return run
 
 
 def everything_begun(pool: Pool | None = None) -> AuditRun:

@@ -75,8 +75,8 @@ def of(tenant: Tenant) -> Access:
 
 
 def submit(pool: Pool, tenant: Tenant, slot: float, lane: str = "instant", **spec: Any) -> Submitted:
-    said = {"name": "train", "spec": SPEC | spec, "lane": lane, "client_key": f"{tenant.slug}-{slot}"}
-    return accepted(job_submit(pool=pool, by=of(tenant), at=moment(slot), **said))
+    fields = {"name": "train", "spec": SPEC | spec, "lane": lane, "client_key": f"{tenant.slug}-{slot}"}
+    return accepted(job_submit(pool=pool, by=of(tenant), at=moment(slot), **fields))
 
 
 def make_pool(slug: str, servers: dict[str, dict[str, dict[str, int]]], **fields: Any) -> Pool:

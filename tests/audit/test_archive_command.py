@@ -61,9 +61,9 @@ def test_commands_archive_by_the_owning_role_and_verify(tmp_path: Path, settings
     with pytest.raises(CommandError, match="DATABASE_OWNER_URL"):
         command("archive", **options, apply=True)
     settings.DATABASE_OWNER = owner
-    said = command("archive", **options, apply=True)
-    assert said.count("archived  sha256") == IntervalArchive.objects.count() > 1
-    assert "and what is later stays: it has some of the pool's 2 newest intervals" in said
+    output = command("archive", **options, apply=True)
+    assert output.count("archived  sha256") == IntervalArchive.objects.count() > 1
+    assert "and what is later stays: it has some of the pool's 2 newest intervals" in output
     assert "archived  sha256" not in command("archive", **options, apply=True)
     words = command("verify_intervals", pool=pool.slug)
     assert "the intervals are in order" in words

@@ -112,9 +112,9 @@ def owning() -> Iterator[None]:
 
 
 def listed(pool: Pool, before: date | None = None) -> list[ArchiveDay]:
-    found = archive_days(pool=pool, before=before or FIRST_DAY + timedelta(days=90), at=timezone.now())
-    assert not isinstance(found, Refused), found
-    return found
+    listing = archive_days(pool=pool, before=before or FIRST_DAY + timedelta(days=90), at=timezone.now())
+    assert not isinstance(listing, Refused), listing
+    return listing
 
 
 def archive(pool: Pool, folder: Path, most: int = 99) -> list[IntervalArchive]:
@@ -123,7 +123,7 @@ def archive(pool: Pool, folder: Path, most: int = 99) -> list[IntervalArchive]:
     return [archive_day(pool=pool, day=day, folder=folder, by=BY, at=timezone.now()) for day in ready]
 
 
-def found(pool: Pool, folder: Path | None = None, **options: Any) -> list[str]:
+def findings_of(pool: Pool, folder: Path | None = None, **options: Any) -> list[str]:
     verified = intervals_verify(pool_ids=[pool.pk], archives=Archives(folder), **options)
     return [*map(str, verified.findings), *map(str, settings_verify([pool.pk])), *of_archives()]
 
@@ -198,7 +198,7 @@ def test_day_with_something_open_stays(days: Days, sql: str, why: str) -> None:
 
 def test_archived_intervals_are_named_and_proved_again_with_the_archive(days: Days, tmp_path: Path) -> None:
     pool, _ = days
-    assert found(pool) == []
+    assert findings_of(pool) == []
     before, rows_before = stored(pool), whole_rows(pool)
     rows = archive(pool, tmp_path)
     after = stored(pool)
@@ -207,14 +207,16 @@ def test_archived_intervals_are_named_and_proved_again_with_the_archive(days: Da
     assert {n: parts for n, parts in after.items() if n not in archived} == {
         n: parts for n, parts in before.items() if n not in archived
     }
-    kept = [{name: value for name, value in row.items() if name not in ("view", "plan")} for row in whole_rows(pool)]
-    assert kept == [{n: v for n, v in row.items() if n not in ("view", "plan")} for row in rows_before]
+    digested_rows = [
+        {name: value for name, value in row.items() if name not in ("view", "plan")} for row in whole_rows(pool)
+    ]
+    assert digested_rows == [{n: v for n, v in row.items() if n not in ("view", "plan")} for row in rows_before]
     for row in rows:
         assert check.check(str(tmp_path / row.file), row.public_key) == []
-    assert found(pool) == []
-    assert found(pool, tmp_path) == []
-    assert found(pool, first=rows[-1].last) == []
-    assert found(pool, tmp_path, first=3) == []
+    assert findings_of(pool) == []
+    assert findings_of(pool, tmp_path) == []
+    assert findings_of(pool, first=rows[-1].last) == []
+    assert findings_of(pool, tmp_path, first=3) == []
     verified = intervals_verify(pool_ids=[pool.pk], archives=Archives(tmp_path))
     assert verified.intervals == len(before)
     assert sum(day.obstacle == "" for day in listed(pool)) == 0
@@ -225,15 +227,15 @@ def test_with_the_archive_what_was_changed_in_other_rows_is_found_again(days: Da
     pool, jobs = days
     archive(pool, tmp_path)
     tamper("UPDATE scheduling_award SET value = value + 1 WHERE id = %s", [award_of(jobs[0]).pk])
-    assert found(pool) == []
-    assert any(f"job {jobs[0].pk}" in line for line in found(pool, tmp_path))
+    assert findings_of(pool) == []
+    assert any(f"job {jobs[0].pk}" in line for line in findings_of(pool, tmp_path))
 
 
 def test_history_tells_of_each_archive_and_a_changed_row_is_named(days: Days, tmp_path: Path) -> None:
     pool, _ = days
     rows = archive(pool, tmp_path)
-    told = AuditEntry.objects.filter(action="intervals_archive").order_by("sequence")
-    assert [entry.after["digest"] for entry in told] == [row.digest for row in rows]
+    entries = AuditEntry.objects.filter(action="intervals_archive").order_by("sequence")
+    assert [entry.after["digest"] for entry in entries] == [row.digest for row in rows]
     assert isinstance(history.verify(), history.VerifiedHistory)
     for sql in (
         "UPDATE scheduling_intervalarchive SET digest = reverse(digest)",
@@ -252,7 +254,7 @@ def test_bytes_that_somebody_dropped_are_named(days: Days, tmp_path: Path) -> No
     later = IntervalArchive.objects.get().last + 1
     tamper("UPDATE scheduling_interval SET view = '', plan = '' WHERE number = %s", [later])
     for folder in (None, tmp_path):
-        lines = found(pool, folder)
+        lines = findings_of(pool, folder)
         assert f"interval {later} of pool {pool.pk}: its input and answer are gone, and no archive has them" in lines
     one = interval_verify(pool_id=pool.pk, number=later)
     assert not isinstance(one, Refused)
@@ -264,10 +266,10 @@ def test_chain_is_followed_through_archived_intervals(days: Days, tmp_path: Path
     archive(pool, tmp_path)
     with transaction.atomic():
         tamper("UPDATE scheduling_interval SET digest = reverse(digest) WHERE number = 2")
-        assert any("interval 3" in line and "what it follows" in line for line in found(pool))
+        assert any("interval 3" in line and "what it follows" in line for line in findings_of(pool))
         transaction.set_rollback(True)
     tamper("UPDATE scheduling_interval SET policy = policy || '\\x20'::bytea WHERE number = 2")
-    assert any("interval 2" in line and "the digest is" in line for line in found(pool, tmp_path))
+    assert any("interval 2" in line and "the digest is" in line for line in findings_of(pool, tmp_path))
 
 
 def with_other(path: Path, number: int) -> None:
@@ -289,15 +291,15 @@ def test_archive_that_was_changed_or_is_missing_is_named(days: Days, tmp_path: P
     content = (tmp_path / second.file).read_bytes()
     for changed in (content[:-1], content + b"x", bytes([content[0] ^ 1]) + content[1:], b""):
         (tmp_path / second.file).write_bytes(changed)
-        (line,) = found(pool, tmp_path)
+        (line,) = findings_of(pool, tmp_path)
         assert line.startswith(f"archive {second.file}: its SHA-256 is")
     (tmp_path / second.file).write_bytes(content)
     with_other(tmp_path / second.file, second.first)
-    assert found(pool, tmp_path)[0].startswith(f"archive {second.file}: its SHA-256 is")
+    assert findings_of(pool, tmp_path)[0].startswith(f"archive {second.file}: its SHA-256 is")
     (tmp_path / second.file).unlink()
-    assert found(pool, tmp_path) == [f"archive {second.file}: it is not in {tmp_path}"]
+    assert findings_of(pool, tmp_path) == [f"archive {second.file}: it is not in {tmp_path}"]
     (tmp_path / second.file).write_bytes((tmp_path / first.file).read_bytes())
-    assert found(pool, tmp_path)[0].startswith(f"archive {second.file}: its SHA-256 is")
+    assert findings_of(pool, tmp_path)[0].startswith(f"archive {second.file}: its SHA-256 is")
 
 
 def test_archive_whose_digest_was_changed_with_it_is_named_by_the_interval(days: Days, tmp_path: Path) -> None:
@@ -306,7 +308,7 @@ def test_archive_whose_digest_was_changed_with_it_is_named_by_the_interval(days:
     with_other(tmp_path / row.file, 2)
     digest = archiving.file_digest(tmp_path / row.file)
     tamper("UPDATE scheduling_intervalarchive SET digest = %s WHERE id = %s", [digest, row.pk])
-    lines = found(pool, tmp_path)
+    lines = findings_of(pool, tmp_path)
     assert any(line.startswith(f"interval 2 of pool {pool.pk}: the digest is") for line in lines)
     assert any(line.startswith(f"archive {row.file}: what it has") for line in lines)
 
@@ -340,7 +342,7 @@ def test_days_begin_whole_and_archives_have_what_was_told_by_others(days: Days, 
     assert {number: part["view"].encode() for number, part in inside.items()} == {n: whole[n].view for n in archived}
     assert {number: part["plan"].encode() for number, part in inside.items()} == {n: whole[n].plan for n in archived}
     for first in sorted(whole):
-        assert found(pool, first=first) == found(pool, tmp_path, first=first) == []
+        assert findings_of(pool, first=first) == findings_of(pool, tmp_path, first=first) == []
 
 
 def test_database_keeps_a_base_as_long_as_what_is_told_by_it(
@@ -464,17 +466,17 @@ def test_kill_at_any_step_loses_nothing(days: Days, tmp_path: Path, step: str) -
     before = stored(pool)
     day = listed(pool)[0]
 
-    def told(name: str) -> None:
+    def die_at(name: str) -> None:
         if name == step:
             raise Killed(name)
 
     with pytest.raises(Killed), transaction.atomic():
-        archive_day(pool=pool, day=day, folder=tmp_path, by=BY, at=timezone.now(), progress=told)
+        archive_day(pool=pool, day=day, folder=tmp_path, by=BY, at=timezone.now(), progress=die_at)
     run(f"SET ROLE {ROLE}")
     assert stored(pool) == before
     assert not IntervalArchive.objects.exists()
-    assert found(pool) == []
+    assert findings_of(pool) == []
     (tmp_path / f"{archiving.archive_name(pool, day.day)}.part").write_bytes(b"left behind by a kill without an end")
     archive(pool, tmp_path)
-    assert found(pool, tmp_path) == []
+    assert findings_of(pool, tmp_path) == []
     assert {path.suffix for path in tmp_path.iterdir()} == {".zip"}

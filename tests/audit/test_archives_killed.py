@@ -15,7 +15,7 @@ from marketplace.embedded.state import DATABASE
 from scheduling.audit import archiving
 from scheduling.audit.bundle import check
 from scheduling.models import IntervalArchive
-from tests.audit.test_archives import FIRST_DAY, found, make_days, stored
+from tests.audit.test_archives import FIRST_DAY, findings_of, make_days, stored
 from tests.concurrency.beside import Beside, beside
 
 pytestmark = [pytest.mark.wide, pytest.mark.django_db(transaction=True)]
@@ -49,7 +49,7 @@ def test_archive_that_is_killed_at_any_step_loses_nothing(tmp_path: Path, monkey
             killed(other, work, *step)
             assert stored(pool) == before
             assert not IntervalArchive.objects.exists()
-            assert found(pool) == []
+            assert findings_of(pool) == []
         other.done(work)
     rows = list(IntervalArchive.objects.order_by("first"))
     assert len(rows) > 1
@@ -58,8 +58,8 @@ def test_archive_that_is_killed_at_any_step_loses_nothing(tmp_path: Path, monkey
         assert check.check(str(folder / row.file), row.public_key) == []
     archived = {number for number, parts in stored(pool).items() if parts == (b"", b"")}
     assert archived == set(range(1, rows[-1].last + 1))
-    assert found(pool) == []
-    assert found(pool, folder) == []
+    assert findings_of(pool) == []
+    assert findings_of(pool, folder) == []
 
 
 def killed(other: Beside, work: str, function: str, when: str) -> None:

@@ -110,9 +110,9 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     audits_tick()  # as the market's own clock does it
     run = AuditRun.objects.get()
     assert run.state == "done", run.sentence
-    taken = client.get(f"{there}file/")
-    content = taken.getvalue()
-    assert len(content) == run.size == int(taken["Content-Length"])
+    download = client.get(f"{there}file/")
+    content = download.getvalue()
+    assert len(content) == run.size == int(download["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(content)) as bundle:
         assert {"check.py", "manifest.json", "signature.json", "intervals.jsonl"} <= set(bundle.namelist())
     assert run.result["public_key"] == public_key(signing_seed(at=timezone.now())).hex()

@@ -108,7 +108,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
     assert len(files["transactions.jsonl"].splitlines()) > 1
     assert b"supplies" in files["intervals.jsonl"]
     assert check.check(bundle) == []
-    for change, told in (
+    for change, sentence in (
         (lambda m: m["opening"].update({next(iter(m["opening"])): 1}), "the opening balances do not add up to zero"),
         (lambda m: m["chain"].update(previous_digest="0" * 64), "does not follow the interval before it"),
         (lambda m: m["chain"].update(first_interval=1), "does not follow the interval before it"),
@@ -126,7 +126,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         changed_list = {**files, "manifest.json": line(manifest)}
         assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
         flaws = check.check(forged(bundle, changed_list))
-        assert any(told in one for one in flaws), (told, flaws)
+        assert any(sentence in one for one in flaws), (sentence, flaws)
 
 
 @pytest.mark.wide
@@ -156,8 +156,8 @@ def test_bundles_of_forms_before_are_read_too_and_are_said_to_be_older(
 
 def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:
     """Where whole numbers stand, outside of digests; so many, spread evenly."""
-    found = [match.span() for match in re.finditer(rb'(?<![0-9a-zA-Z."])-?[0-9]+(?=[,\]}])', content)]
-    return found[:: max(len(found) // most, 1)][:most]
+    spans = [match.span() for match in re.finditer(rb'(?<![0-9a-zA-Z."])-?[0-9]+(?=[,\]}])', content)]
+    return spans[:: max(len(spans) // most, 1)][:most]
 
 
 def test_one_changed_number_anywhere_is_refused(built: Proven, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
     award = awards[facts["award"]]
     last = award["end"] - 1
     rows = [row for row in before if row["kind"] == "settle" and json.loads(row["facts"]) == {**facts, "slot": last}]
-    for row, key, slot, told in (
+    for row, key, slot, sentence in (
         (rows[0], f"settle:{built.pool.pk}:{award['start'] - 1}:{award['id']}", award["start"] - 1, "owes"),
         (rows[0], f"settle:{built.pool.pk}:{award['end']}:{award['id']}", award["end"], "owes"),
         (rows[0], f"settle:{built.pool.pk}:{last}:{award['id'] + 99}", last, "owes"),
@@ -290,7 +290,7 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
         other = {"transactions.jsonl": b"".join(map(line, more)), "balances.json": line(closing)}
         findings = check.check(forged(path, {**files, **other}))
         (first, *others) = findings
-        assert told in first, (key, findings)
+        assert sentence in first, (key, findings)
         of_the_rest = (
             "more was paid or came back than was set aside",
             "is still set aside, and its slots to come cost",
@@ -469,13 +469,13 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
         for name in ("awards", "events", "transactions")
     )
 
-    def told(name: str, rows: Rows, **others: bytes) -> list[str]:
+    def flaws_of(name: str, rows: Rows, **others: bytes) -> list[str]:
         return check.check(forged(path, {**files, f"{name}.jsonl": b"".join(map(line, rows)), **others}))
 
     submitted = next(row for row in events if row["kind"] == "job_submitted" and '"digest"' in row["data"])
     data = json.dumps({name: value for name, value in json.loads(submitted["data"]).items() if name != "digest"})
     gone = [row for row in files["submissions.jsonl"].splitlines() if json.loads(row)["job"] != number_of(submitted)]
-    findings = told(
+    findings = flaws_of(
         "events",
         [submitted | {"data": data} if row is submitted else row for row in events],
         **{"submissions.jsonl": b"".join(row + b"\n" for row in gone)},
@@ -483,7 +483,7 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
     assert findings == [f"event {submitted['id']} (job_submitted) is not as its seal closed over it"]
 
     silent = [{name: value for name, value in row.items() if name != "adjusted"} for row in awards]
-    assert f"award {awards[0]['id']} does not say what came back of it" in told("awards", silent)
+    assert f"award {awards[0]['id']} does not say what came back of it" in flaws_of("awards", silent)
 
     settled = next(row for row in book if row["kind"] == "settle" and built.pool.pk == int(row["key"].split(":")[1]))
     facts, closing = json.loads(settled["facts"]), json.loads(files["balances.json"])
@@ -492,13 +492,13 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
     for other in ({}, {"award": awards[-1]["id"] + 99, "slot": facts["slot"]}):
         more = [*book]
         again(more, settled, key=of_nobody, facts=json.dumps(other))
-        findings = told("transactions", more, **{"balances.json": line(closing)})
+        findings = flaws_of("transactions", more, **{"balances.json": line(closing)})
         assert findings == [f"transaction {of_nobody} is of an award that the bundle does not have"]
 
     keys, closing = {f"award:{row['id']}" for row in awards}, json.loads(files["balances.json"])
     held = next(row for row in book if row["key"] in keys)
     move(closing, held, -1)
-    findings = told("transactions", [row for row in book if row is not held], **{"balances.json": line(closing)})
+    findings = flaws_of("transactions", [row for row in book if row is not held], **{"balances.json": line(closing)})
     number = json.loads(held["facts"])["award"]
     assert findings == [f"award {number} of job {number_of(held)}: what it pays was never set aside"]
 
@@ -557,10 +557,10 @@ def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) 
 
 def test_the_checker_needs_nothing_but_pythons_own_library() -> None:
     tree = ast.parse(Path(check.__file__).read_text(encoding="utf-8"))
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert found == {"datetime", "fractions", "hashlib", "json", "math", "sys", "zipfile"}
-    assert found <= sys.stdlib_module_names
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert modules == {"datetime", "fractions", "hashlib", "json", "math", "sys", "zipfile"}
+    assert modules <= sys.stdlib_module_names
 
 
 def first_slot(rows: Rows) -> list[Any]:
@@ -667,10 +667,10 @@ def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(built: Pr
     bundle, key = make_bundle(built, tmp_path), public_key(signing_seed(at=timezone.now())).hex()
     assert check.check(bundle, key) == []
     assert check.check(bundle, "0" * 64) == ["the bundle is signed with another key than the one you gave"]
-    for name, change, told in CHANGES:
+    for name, change, sentence in CHANGES:
         flaws = check.check(changed(bundle, name, change, listed=False), key)
         assert f"{name} was changed" in flaws, change
-        assert any(told in line for line in flaws), (change, flaws)
+        assert any(sentence in line for line in flaws), (change, flaws)
         forged = check.check(changed(bundle, name, change, listed=True), key)
         assert "the signature does not belong to the list of files" in forged, change
 
@@ -680,9 +680,9 @@ def test_the_checker_runs_alone_and_says_by_its_status_whether_all_agrees(built:
     with zipfile.ZipFile(bundle) as files:
         files.extract("check.py", tmp_path)
     other = changed(bundle, "awards.jsonl", more_paid, listed=False)
-    for path, status, told in ((bundle, 0, "everything agrees"), (other, 1, "do not agree")):
+    for path, status, sentence in ((bundle, 0, "everything agrees"), (other, 1, "do not agree")):
         ran = subprocess.run([sys.executable, "-I", tmp_path / "check.py", path], capture_output=True, text=True)
-        assert (ran.returncode, told in ran.stdout) == (status, True), ran.stdout + ran.stderr
+        assert (ran.returncode, sentence in ran.stdout) == (status, True), ran.stdout + ran.stderr
 
 
 def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
@@ -711,23 +711,23 @@ def test_bundles_of_periods_that_follow_each_other_begin_where_the_one_before_en
     )
     never = cut(built, path, 400, 500, "never")
 
-    def told(*bundles: Path) -> list[str]:
+    def lines_of(*bundles: Path) -> list[str]:
         status = check.main([*map(str, bundles)])
         *lines, verdict = capsys.readouterr().out.splitlines()
         assert (status == 0) == (verdict == "everything agrees") == (lines == [])
         return lines
 
-    assert told(early, middle, late, empty, never) == []
-    assert told(middle, late) == []
+    assert lines_of(early, middle, late, empty, never) == []
+    assert lines_of(middle, late) == []
     begins = "it does not begin when the one before it ends"
     opens = "it opens with other balances than the one before it closes with"
     goes_on = "it does not go on where the one before it ends, in the chain of"
     gap = [begins, opens, *(f"{goes_on} {name}" for name in ("intervals", "answers"))]
-    assert told(early, late)[:4] == [f"{late}: {line}" for line in gap]
-    assert told(middle, early)[:2] == [f"{early}: {line}" for line in gap[:2]]
+    assert lines_of(early, late)[:4] == [f"{late}: {line}" for line in gap]
+    assert lines_of(middle, early)[:2] == [f"{early}: {line}" for line in gap[:2]]
     other = SimpleNamespace(pool=built.elastic)
     elastic = cut(other, path, 5, 12, "elastic")
-    assert f"{elastic}: it is of another pool than the one before it" in told(early, elastic)
+    assert f"{elastic}: it is of another pool than the one before it" in lines_of(early, elastic)
 
     files = files_of(middle)
     manifest, balances = json.loads(files["manifest.json"]), json.loads(files["balances.json"])
@@ -735,8 +735,8 @@ def test_bundles_of_periods_that_follow_each_other_begin_where_the_one_before_en
     for amounts in (manifest["opening"], balances["closing"]):
         amounts[first], amounts[second] = amounts.get(first, 0) + 5, amounts.get(second, 0) - 5
     moved = forged(middle, {**files, "manifest.json": line(manifest), "balances.json": line(balances)})
-    assert told(moved) == []
-    assert told(early, moved) == [f"{moved}: {opens}"]
+    assert lines_of(moved) == []
+    assert lines_of(early, moved) == [f"{moved}: {opens}"]
 
 
 def everything_finished() -> None:
@@ -798,8 +798,8 @@ def test_the_checker_knows_signatures_without_the_library_that_makes_them() -> N
 
 def test_the_command_refuses_what_makes_no_bundle(built: Proven, tmp_path: Path) -> None:
     pool = built.pool
-    given = {"pool": pool.slug, "start": at(pool, 0), "end": at(pool, 9), "out": tmp_path / "b.zip"}
+    usual = {"pool": pool.slug, "start": at(pool, 0), "end": at(pool, 9), "out": tmp_path / "b.zip"}
     for options in ({"pool": "nowhere"}, {"end": at(pool, -1)}):
         with pytest.raises(CommandError):
-            call_command("audit_bundle", **(given | options))
+            call_command("audit_bundle", **(usual | options))
     assert list(tmp_path.iterdir()) == []

@@ -75,8 +75,8 @@ def test_live_slots_are_those_of_the_simulation(policy: dict[str, str]) -> None:
         waiting = {job.pk: job.reason_code for job in TrainingJob.objects.filter(state="queued")}
     assert live == booked
     assert len(live) > 12
-    told = {track.job.number: track.reason.code for track in outcome.tracks if track.reason}
-    assert waiting == told
+    reasons = {track.job.number: track.reason.code for track in outcome.tracks if track.reason}
+    assert waiting == reasons
     all_is_sound(pool)
 
 

@@ -106,8 +106,8 @@ def test_a_seal_over_events_of_an_older_version_closes_over_their_rows_as_well()
     for change in ("name = 'other'", """spec = '{"epochs": 9}'""", "submitted_by_id = 7"):
         with put_back():
             tamper(f"UPDATE scheduling_trainingjob SET {change} WHERE id = %s", [job.pk])  # noqa: S608
-            (found,) = findings()
-        assert f"(job_submitted of job:{job.pk}): it or what it tells of was changed after seal 1" in found
+            (finding,) = findings()
+        assert f"(job_submitted of job:{job.pk}): it or what it tells of was changed after seal 1" in finding
     with scope_disabled("the test changes nothing"):
         rows = [row for row in events_between(0, 2**62) if row.kind == "job_submitted"]
         with put_back():

@@ -47,9 +47,9 @@ def put_back() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def places_in(found: list[str], pattern: str) -> set[int]:
+def places_in(lines: list[str], pattern: str) -> set[int]:
     """The numbers that findings name by this pattern."""
-    return {int(match) for line in found for match in re.findall(pattern, line)}
+    return {int(match) for line in lines for match in re.findall(pattern, line)}
 
 
 def with_one_byte_changed(content: bytes, place: int) -> bytes:
@@ -101,9 +101,9 @@ def test_an_interval_that_was_dropped() -> None:
             tamper("DELETE FROM scheduling_award WHERE interval_id = %s", [pk])
             tamper("DELETE FROM scheduling_interval WHERE id = %s", [pk])
             flaws = findings(pool)
-        told = f"interval {number + 1} of pool {pool.pk}: its number is {number + 1}, and should be {number}"
+        sentence = f"interval {number + 1} of pool {pool.pk}: its number is {number + 1}, and should be {number}"
         end = f"pool {pool.pk}: the last digest of the chain is"
-        assert any(line.startswith(end if number == rows[-1][0] else told) for line in flaws), (number, flaws)
+        assert any(line.startswith(end if number == rows[-1][0] else sentence) for line in flaws), (number, flaws)
 
 
 def change_of(award: Award, column: str) -> Any:
@@ -160,11 +160,11 @@ COURSE = [
 def test_what_became_of_an_award() -> None:
     pool, jobs = make_watched()
     award = award_of(jobs[0])
-    for column, change, told in COURSE:
+    for column, change, sentence in COURSE:
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
             flaws = findings(pool)
-        assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {told}") for line in flaws), flaws
+        assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {sentence}") for line in flaws), flaws
 
 
 def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
@@ -179,8 +179,8 @@ def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
             flaws = findings(pool)
         assert any(name in line for line in flaws for name in named), (column, flaws)
     tamper("DELETE FROM scheduling_award WHERE id = %s", [award.pk])
-    told = f"interval {award.interval.number} of pool {pool.pk}: job {award.job_id} has no award"
-    assert told in findings(pool)
+    sentence = f"interval {award.interval.number} of pool {pool.pk}: job {award.job_id} has no award"
+    assert sentence in findings(pool)
 
 
 def entries_about(award: Award) -> list[tuple[int, str, int]]:
@@ -209,7 +209,7 @@ def test_any_entry_of_an_award() -> None:
                     [number, line],
                 )
                 flaws = findings(pool)
-            assert any(told.startswith(named) for told in flaws), (key, change, flaws)
+            assert any(flaw.startswith(named) for flaw in flaws), (key, change, flaws)
 
 
 def test_an_entry_that_was_dropped_and_one_that_is_about_no_award() -> None:

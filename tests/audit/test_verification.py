@@ -76,7 +76,7 @@ def test_finds_nothing_in_a_pool_that_has_fewer_intervals_and_still_finds_its_en
     assert (verified.findings, verified.intervals) == ((), 0)
     assert verified.heads == {pool.pk: last.digest}
     tamper("DELETE FROM scheduling_interval WHERE id = %s", [last.pk])
-    assert any("the last digest of the chain" in found for found in findings(pool, first=last.number + 100))
+    assert any("the last digest of the chain" in finding for finding in findings(pool, first=last.number + 100))
 
 
 @pytest.mark.usefixtures("nothing_built")

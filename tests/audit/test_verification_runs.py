@@ -120,8 +120,8 @@ def test_names_what_differs_and_goes_on_to_the_end() -> None:
     run = everything_asked(pool)
     work_off(Clock())
     assert (read(run).state, run.result["count"], run.is_clean) == ("done", 1, False)
-    (found,) = findings(run)
-    assert found.startswith(f"interval {interval.number} of pool {pool.pk}: what its awards pay is")
+    (finding,) = findings(run)
+    assert finding.startswith(f"interval {interval.number} of pool {pool.pk}: what its awards pay is")
 
 
 def test_looks_at_awards_that_were_made_at_once_and_at_the_whole_ledger() -> None:
@@ -181,8 +181,8 @@ def test_each_pool_has_a_walk_and_the_book_is_looked_at_once() -> None:
 def test_whatever_else_is_asked_for_has_its_turn_after_the_piece() -> None:
     _, jobs = make_history()
     run = everything_begun()
-    asked: dict[str, Any] = {"kind": AuditKind.CHARGE, "pool": None, "number": jobs[0].pk, "by": AUDIT, "at": NOON}
-    charge = verify_start(**asked)
+    request: dict[str, Any] = {"kind": AuditKind.CHARGE, "pool": None, "number": jobs[0].pk, "by": AUDIT, "at": NOON}
+    charge = verify_start(**request)
     assert isinstance(charge, AuditRun)
     assert verification_round(clock=Clock()) == 0  # not even a first piece
     assert audits_next(clock=Clock()) == 1

@@ -409,8 +409,8 @@ def test_whatever_is_called_named_is_named(table: str, built: Proven) -> None:
                     except DatabaseError as error:
                         missed.append(f"{column}: the database refuses it, choose another change: {error}")
                         continue
-                    found = (line for name in entry.checks for line in CHECKS[name](built))
-                    if not any(WHERE[table] in line for line in found):
+                    lines = (line for name in entry.checks for line in CHECKS[name](built))
+                    if not any(WHERE[table] in line for line in lines):
                         missed.append(f"{column}: {sql}")
     assert not missed, "\n".join(missed)
 
