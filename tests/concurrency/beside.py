@@ -73,8 +73,8 @@ def serve() -> None:
                 os.dup2(errors.fileno(), 2)
                 _alone(words, victim)
             _, status = os.waitpid(child, 0)
-            told = [text.seek(0) or text.read() for text in (out, errors)]
-        print(json.dumps([os.waitstatus_to_exitcode(status), *told]), flush=True)
+            texts = [text.seek(0) or text.read() for text in (out, errors)]
+        print(json.dumps([os.waitstatus_to_exitcode(status), *texts]), flush=True)
 
 
 def _alone(words: Sequence[str], victim: int) -> None:

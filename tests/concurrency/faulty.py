@@ -50,8 +50,8 @@ def advance(pool: str, slot: str) -> None:
     from scheduling.models import Pool
     from tests.scheduling.clocks import moment
 
-    found = Pool.objects.get(slug=pool)
-    pool_advance(pool_id=found.pk, at=moment(found, float(slot)))
+    row = Pool.objects.get(slug=pool)
+    pool_advance(pool_id=row.pk, at=moment(row, float(slot)))
 
 
 def submit(pool: str, tenant: str, key: str) -> None:
@@ -115,16 +115,16 @@ def learn(pool: str, slot: str) -> None:
     from scheduling.models import Pool
     from tests.scheduling.clocks import moment
 
-    found = Pool.objects.get(slug=pool)
-    learner_step(pool_id=found.pk, clock=lambda: moment(found, float(slot)))
+    row = Pool.objects.get(slug=pool)
+    learner_step(pool_id=row.pk, clock=lambda: moment(row, float(slot)))
 
 
 def take(pool: str, weights: str, slot: str) -> None:
     """Put weights in place, as an operator does."""
     from scheduling.models import Pool
-    from tests.learner.world import taken
+    from tests.learner.world import take_weights
 
-    print(taken(Pool.objects.get(slug=pool), weights, float(slot)))
+    print(take_weights(Pool.objects.get(slug=pool), weights, float(slot)))
 
 
 def archive(before: str, folder: str) -> None:

@@ -75,11 +75,11 @@ def test_of_three_doors_one_makes_its_jobs_and_the_others_learn_that_the_key_is_
         rush = [in_a_thread(threads, door, pool, lumen, "k1", ready=ready) for door in doors]
         answers = [each.result(PATIENCE) for each in rush]
     refused = [answer.code for answer in answers if isinstance(answer, Refused)]
-    made = [answer for answer in answers if not isinstance(answer, Refused)]
+    submissions = [answer for answer in answers if not isinstance(answer, Refused)]
     assert refused == ["key_reused"] * 6
-    assert len({type(answer) for answer in made}) == 1
-    assert Counter(answer.repeated for answer in made) == {False: 1, True: 2}
-    assert jobs_made() == {"Submitted": 1, "SubmittedJobs": 2, "SubmittedArray": 3}[type(made[0]).__name__]
+    assert len({type(answer) for answer in submissions}) == 1
+    assert Counter(answer.repeated for answer in submissions) == {False: 1, True: 2}
+    assert jobs_made() == {"Submitted": 1, "SubmittedJobs": 2, "SubmittedArray": 3}[type(submissions[0]).__name__]
     assert book_is_sound()
 
 

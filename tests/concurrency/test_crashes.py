@@ -138,9 +138,9 @@ def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
         advance(pool, slots)
         sold = Interval.objects.filter(paid__gt=0).order_by("slot").values_list("slot", flat=True)[0]
         award = Award.objects.filter(paid__gt=0).order_by("start")[0]
-        found = everything()
+        state = everything()
         transaction.set_rollback(True)
-    return found, sold, award.start + 1
+    return state, sold, award.start + 1
 
 
 def contested_pool() -> Pool:

@@ -48,7 +48,7 @@ def work(var: Path, what: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def asked(var: Path, question: str) -> list[tuple]:
+def rows_of(var: Path, question: str) -> list[tuple]:
     with psycopg.connect(State(var).database_url) as connection:
         return connection.execute(question).fetchall()
 
@@ -58,7 +58,7 @@ def trains(var: Path, run: int) -> int:
     question = f"SELECT (progress->>'epoch')::int FROM scheduling_run WHERE number = {run} AND state = 'running'"  # noqa: S608
 
     def epoch() -> int:
-        return max((row[0] or 0 for row in asked(var, question)), default=0)
+        return max((row[0] or 0 for row in rows_of(var, question)), default=0)
 
     until(lambda: epoch() > 0, patience=PATIENCE)
     first = epoch()
@@ -72,12 +72,12 @@ def test_market_that_is_killed_or_stopped_leaves_nobody_and_goes_on_with_what_it
         up.wait_for_address()
         work(var, "sell 240")
         trains(var, run=0)
-        gang = asked(var, "SELECT reference FROM scheduling_run")
+        gang = rows_of(var, "SELECT reference FROM scheduling_run")
         for name in WORDS:
             up.lose(name)
         first = trains(var, run=0)
-        assert asked(var, "SELECT reference FROM scheduling_run") == gang
-        assert asked(var, "SELECT state, returned FROM scheduling_award") == [("running", 0)]
+        assert rows_of(var, "SELECT reference FROM scheduling_run") == gang
+        assert rows_of(var, "SELECT state, returned FROM scheduling_award") == [("running", 0)]
         up.process.kill()
         until(lambda: people_of(str(var)) == [], lambda: str(people_of(str(var))), patience=ALONE)
 
@@ -91,6 +91,6 @@ def test_market_that_is_killed_or_stopped_leaves_nobody_and_goes_on_with_what_it
 
     with Servers(State(var), with_redis=False):
         work(var, "verify")
-        assert asked(var, "SELECT state, returned, cut_at FROM scheduling_award") == [("running", 0, None)]
-        assert asked(var, "SELECT state FROM scheduling_trainingjob ORDER BY id") == [("running",), ("queued",)]
-        assert asked(var, "SELECT state FROM scheduling_run ORDER BY number") == [("paused",)] * 2
+        assert rows_of(var, "SELECT state, returned, cut_at FROM scheduling_award") == [("running", 0, None)]
+        assert rows_of(var, "SELECT state FROM scheduling_trainingjob ORDER BY id") == [("running",), ("queued",)]
+        assert rows_of(var, "SELECT state FROM scheduling_run ORDER BY number") == [("paused",)] * 2

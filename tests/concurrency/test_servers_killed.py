@@ -25,9 +25,9 @@ from tests.patience import PATIENCE
 
 def folder() -> Path:
     """For servers of our own: those of the other tests must live on. Its path is short, for sockets lie in it."""
-    made = Path(tempfile.mkdtemp(prefix="bourse-"))
-    made.chmod(0o711)
-    return made
+    place = Path(tempfile.mkdtemp(prefix="bourse-"))
+    place.chmod(0o711)
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
     servers.start()
     try:
         with psycopg.connect(state.owner_url) as connection:
-            made = connection.execute("SELECT slot_seconds, epoch_at FROM scheduling_pool").fetchone()
+            clock = connection.execute("SELECT slot_seconds, epoch_at FROM scheduling_pool").fetchone()
             connection.execute("UPDATE scheduling_pool SET slot_seconds = 1, epoch_at = now()")
         with product(state, "worker", "beat"):
             wait_until(lambda: decided(state) >= 2, "the clock never started")
@@ -136,7 +136,7 @@ def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
             reached = decided(state)
             wait_until(lambda: decided(state) >= reached + 5, "the clock stood still")
         with psycopg.connect(state.owner_url) as connection:  # as its jobs and the history know it
-            connection.execute("UPDATE scheduling_pool SET slot_seconds = %s, epoch_at = %s", made)
+            connection.execute("UPDATE scheduling_pool SET slot_seconds = %s, epoch_at = %s", clock)
         with beside(environment(state)) as other:
             other.done("verify")
     finally:

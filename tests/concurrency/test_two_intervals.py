@@ -241,13 +241,13 @@ class Spender:
 
     def __call__(self, plan: Plan) -> None:
         self.planned.append(paid_by(plan.bookings))
-        left, number = self.planned[-1] * 2 // 3, len(self.planned)
+        rest, number = self.planned[-1] * 2 // 3, len(self.planned)
 
         def work() -> None:
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '200ms'")
             with scope(self.renter.pk):
-                amount = balances_of_tenant(tenant_id=self.renter.pk).available - left
+                amount = balances_of_tenant(tenant_id=self.renter.pk).available - rest
             spend(self.renter.pk, amount, f"elsewhere:{number}")
 
         self.errors.append(elsewhere(self.workers, work).exception(PATIENCE))
