@@ -42,7 +42,9 @@ class Visitor:
         return self.page.goto(self.address + path)
 
     def watch(self) -> None:
-        self.page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
+        self.page.on(
+            "console", lambda message: message.type == "error" and self.complaints.append(f"console: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
         self.page.on("requestfailed", self._failed)
         self.page.on("request", lambda request: self._asked(request.url))
@@ -68,9 +70,11 @@ class Visitor:
         options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
         options |= {"runOnly": rules} if rules else {}
         coloured = ", ".join(f"{part}, {part} *" for part in colours_of)
-        found = self.page.evaluate(ASKED, [coloured, options])
+        violations = self.page.evaluate(ASKED, [coloured, options])
         return [
-            f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}" for rule in found for node in rule["nodes"]
+            f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}"
+            for rule in violations
+            for node in rule["nodes"]
         ]
 
     def sideways(self) -> int:
@@ -134,10 +138,10 @@ def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable
             context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(session_of, user), "url": web}])
         page = context.new_page()
         page.set_default_timeout(1_000 * PATIENCE)
-        found = Visitor(page, web)
-        found.watch()
-        visitors.append(found)
-        return found
+        one = Visitor(page, web)
+        one.watch()
+        visitors.append(one)
+        return one
 
     yield visitor
     for context in contexts:

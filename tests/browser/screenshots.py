@@ -99,8 +99,8 @@ def demonstration(days: int = 0) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="bourse-screenshots-", ignore_cleanup_errors=True) as folder:
-        kept = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
-        environment = {**kept, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": str(days)}
+        variables = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+        environment = {**variables, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": str(days)}
         command = [sys.executable, "manage.py", "up"]
         product = subprocess.Popen(command, cwd=BASE, env=environment, stdout=subprocess.DEVNULL)
         try:

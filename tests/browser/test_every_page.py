@@ -97,11 +97,11 @@ def wrong_with(one: Visitor, known: set[str]) -> list[str]:
     if not fresh:
         return []
     known |= {build for _, build in builds}
-    found = [line for width in WIDTHS for line in slides(one, width)] + one.axe(colours_of=fresh)
+    faults = [line for width in WIDTHS for line in slides(one, width)] + one.axe(colours_of=fresh)
     one.page.emulate_media(color_scheme="dark")
-    found += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
+    faults += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
     one.page.emulate_media(color_scheme="light")
-    return found
+    return faults
 
 
 def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
@@ -149,8 +149,8 @@ def test_every_page_is_for_everybody(visit: Act, act: Act) -> None:
     for role in (OWNER, BILLING, VIEWER, AUDITOR, OPERATOR):
         one = visit(world.people[role], zone=hour_before_midnight())
         answers = {path: looked_at(one, path, known) for path in visits.addresses(world.places, role)}
-        wrong += [f"{role}: {line}" for found in answers.values() for line in found or []]
-        refused = [path for path, found in answers.items() if found is None]
+        wrong += [f"{role}: {line}" for lines in answers.values() for line in lines or []]
+        refused = [path for path, lines in answers.items() if lines is None]
         wrong += [f"{role} may not open {path}" for path in refused if is_own(role, path)]
         one.page.close()
     assert not wrong, "\n".join(wrong)
@@ -186,11 +186,11 @@ def wrong_at_zoom(one: Visitor, known: set[str]) -> list[str]:
         return []
     known |= {build for _, build in builds}
     slide = [f"slides sideways by {one.sideways()}: {one.page.evaluate(WIDE)}"] if one.sideways() > 0 else []
-    found = slide + one.axe(colours_of=fresh)
+    faults = slide + one.axe(colours_of=fresh)
     one.page.emulate_media(color_scheme="dark")
-    found += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
+    faults += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
     one.page.emulate_media(color_scheme="light")
-    return found
+    return faults
 
 
 def is_own(role: str, path: str) -> bool:
@@ -203,7 +203,7 @@ def is_own(role: str, path: str) -> bool:
 def test_pages_before_the_log_in_are_for_everybody(visit: Act, act: Act) -> None:
     world = act(traded_world)
     one, known = visit(None), set[str]()
-    found = [looked_at(one, path, known) for path in visits.before_the_log_in(world.places)]
-    assert None not in found
-    wrong = [line for lines in found for line in lines or []]
+    answers = [looked_at(one, path, known) for path in visits.before_the_log_in(world.places)]
+    assert None not in answers
+    wrong = [line for lines in answers for line in lines or []]
     assert not wrong, "\n".join(wrong)

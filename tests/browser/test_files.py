@@ -29,13 +29,13 @@ def test_file_of_a_job_is_taken_away_from_its_page(visit: Act, act: Act) -> None
     panel = one.page.locator("section:has(#h-files)")
     assert panel.get_by_role("link").count() == 20
     assert "And 3 others" in " ".join(panel.inner_text().split())
-    with one.page.expect_download() as taken:
+    with one.page.expect_download() as download:
         panel.get_by_role("link", name="checkpoint/model.pt", exact=True).click()
-    assert taken.value.suggested_filename == "model.pt"
-    assert Path(taken.value.path()).read_bytes() == bytes(1_200_000)
-    with one.page.expect_download() as taken:
+    assert download.value.suggested_filename == "model.pt"
+    assert Path(download.value.path()).read_bytes() == bytes(1_200_000)
+    with one.page.expect_download() as download:
         panel.get_by_role("link", name="<b>odd\\x0a.txt", exact=True).click()
-    assert Path(taken.value.path()).read_bytes() == bytes(1_200_000)
+    assert Path(download.value.path()).read_bytes() == bytes(1_200_000)
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --job-name=beside --gpus=1 --time=0:01:00\npython3 train.py\n"

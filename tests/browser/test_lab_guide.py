@@ -89,7 +89,7 @@ def test_both_formats_give_one_answer(reports: dict[str, Path]) -> None:
 def test_the_report_is_read_in_a_browser(chromium: Any, reports: dict[str, Path], form: str, width: int) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 900})
     page, complaints = context.new_page(), []
-    page.on("console", lambda said: complaints.append(said.text))
+    page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: request.url.startswith("file:") or complaints.append(request.url))
     page.goto((reports[form] / "report.html").as_uri())

@@ -170,12 +170,12 @@ def test_scrolled_chart_stays_where_it_was_when_parts_are_replaced_at_once(visit
     one = visit(user, width=390)
     one.open("/t/lumen/market/")
     live(one.page)
-    left = "document.querySelector('#servers-live [data-scroll-to]').scrollLeft"
-    one.page.evaluate(f"{left} = 137")
+    offset = "document.querySelector('#servers-live [data-scroll-to]').scrollLeft"
+    one.page.evaluate(f"{offset} = 137")
     act(submit, pool, user, "arrived-meanwhile")
     until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1)
     one.page.wait_for_load_state("networkidle")
-    assert one.page.evaluate(left) == 137
+    assert one.page.evaluate(offset) == 137
 
 
 def test_page_that_was_cut_off_says_so_and_catches_up(visit: Act, act: Act) -> None:
@@ -194,7 +194,7 @@ def test_chart_says_a_price_in_the_words_of_the_table(visit: Act, act: Act) -> N
     _, user = act(market)
     one = visit(user)
     one.open("/t/lumen/market/")
-    until(lambda: any(said != "–" for said in one.page.evaluate(LEGEND)))
+    until(lambda: any(words != "–" for words in one.page.evaluate(LEGEND)))
     assert one.page.evaluate(LEGEND) in one.page.evaluate(PRICES)
 
 

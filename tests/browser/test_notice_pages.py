@@ -31,20 +31,20 @@ TWICE = {"width": 720, "height": 450}  # what a window of 1440 by 900 shows at 2
 FLAW = "The answer was 404. Only 200 to 299 count as taken."
 
 
-def told() -> tuple[Tenant, User]:
+def owner_with_notices() -> tuple[Tenant, User]:
     """An owner with a notice of each kind that money makes, and of a server."""
     tenant = make_tenant("lumen", "Lumen")
     person, at = member(tenant, OWNER), timezone.now()
     budget = {"period": "month", "spent": 85_000_000, "limit": 100_000_000, "member": None}
     low = {"available": 120_000_000, "slots_left": 3, "per_slot": 60_000, "slot_seconds": 10}
     lost = {"server": "s04", "awards": 3, "refunded": 12_500_000}
-    told: list[tuple[EventKind, int | None, dict[str, Any]]] = [
+    news: list[tuple[EventKind, int | None, dict[str, Any]]] = [
         (EventKind.LOW_BALANCE, tenant.pk, low),
         (EventKind.BUDGET_REACHED, tenant.pk, budget | {"percent": 80, "hard": True}),
         (EventKind.BUDGET_PASSED, tenant.pk, budget),
         (EventKind.SERVER_LOST, None, lost),
     ]
-    events_append([event(kind, pool_id=None, tenant_id=owner, at=at, data=data) for kind, owner, data in told])
+    events_append([event(kind, pool_id=None, tenant_id=owner, at=at, data=data) for kind, owner, data in news])
     notices_collect(at=at)
     return tenant, person
 
@@ -70,7 +70,7 @@ def chat_off(person: User) -> None:
 
 
 def test_pages_of_notices_are_for_everybody_at_twice_their_size(visit: Act, act: Act) -> None:
-    _, person = act(told)
+    _, person = act(owner_with_notices)
     one = visit(person)
     wrong = seen(one, "none", PATHS)
     for state, change in (("on", chat_on), ("fails", chat_fails), ("off", chat_off)):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
-from tests.management.files import said
+from tests.management.files import output_of
 
 LANDSCAPE = 1030  # px of a page that lies, less its margins
 BRIGHT = """() => {
@@ -22,7 +22,7 @@ BEYOND = "() => [...document.querySelectorAll('table')].map((table) => table.get
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     path = write_study(folder, simulated_log(folder, made_jobs()), f"{STUDY}rules: [alone, market]\n")
-    said("lab", path, "--output", folder / "out", "--processes", 1)
+    output_of("lab", path, "--output", folder / "out", "--processes", 1)
     return folder / "out" / "report.html"
 
 

@@ -57,8 +57,8 @@ def hear(socket: ClientConnection) -> dict[str, Any]:
 def news(socket: ClientConnection) -> dict[str, Any]:
     """The next message that is more than a sign of life."""
     for _ in range(SIGNS_OF_LIFE):
-        if (found := hear(socket))["topics"]:
-            return found
+        if (message := hear(socket))["topics"]:
+            return message
     raise AssertionError("no news came")
 
 
@@ -66,8 +66,8 @@ def tell(tenant: Tenant | None, pool: Pool, kind: str = "job_waiting", job: int 
     subject = f"job:{job}" if tenant else ""
     owner = tenant.pk if tenant else None
     with scope_disabled("the test makes events"):
-        told = event(kind, pool_id=pool.pk, tenant_id=owner, at=timezone.now(), subject=subject, data=data)
-        events_append([told])
+        row = event(kind, pool_id=pool.pk, tenant_id=owner, at=timezone.now(), subject=subject, data=data)
+        events_append([row])
 
 
 def test_a_tenants_socket_hears_its_own_and_nothing_of_another(web: str) -> None:
@@ -172,13 +172,13 @@ def test_socket_closes_when_the_membership_or_the_session_ends(act: Callable[...
         }
         socket = ApplicationCommunicator(router, handshake)
         await socket.send_input({"type": "websocket.connect"})
-        said = [await socket.receive_output(timeout=PATIENCE), await socket.receive_output(timeout=PATIENCE)]
+        messages = [await socket.receive_output(timeout=PATIENCE), await socket.receive_output(timeout=PATIENCE)]
         await asyncio.to_thread(leave)
-        while said[-1]["type"] == "websocket.send":
-            said.append(await socket.receive_output(timeout=PATIENCE))
+        while messages[-1]["type"] == "websocket.send":
+            messages.append(await socket.receive_output(timeout=PATIENCE))
         await socket.send_input({"type": "websocket.disconnect", "code": 4404})
         await socket.wait(timeout=PATIENCE)
-        return said
+        return messages
 
     def leave() -> None:
         try:
@@ -190,9 +190,9 @@ def test_socket_closes_when_the_membership_or_the_session_ends(act: Callable[...
         finally:
             connections.close_all()
 
-    said = act(lambda: asyncio.run(story()))
-    assert said[0]["type"] == "websocket.accept"
-    assert (said[-1]["type"], said[-1]["code"]) == ("websocket.close", 4404)
+    messages = act(lambda: asyncio.run(story()))
+    assert messages[0]["type"] == "websocket.accept"
+    assert (messages[-1]["type"], messages[-1]["code"]) == ("websocket.close", 4404)
 
 
 def test_a_broker_that_does_not_answer_undoes_nothing(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
@@ -210,5 +210,5 @@ def test_every_kind_of_event_moves_a_part() -> None:
     """A kind without topics would change nothing on an open page."""
     for kind in ("job_waiting", "job_finished", "server_lost", "slot_settled", "interval_closed", "pool_held"):
         owner = 1 if kind.startswith("job_") else None
-        told = event(kind, pool_id=1, tenant_id=owner, at=timezone.now())
-        assert notify.topics_of(told), kind
+        row = event(kind, pool_id=1, tenant_id=owner, at=timezone.now())
+        assert notify.topics_of(row), kind

@@ -43,7 +43,9 @@ class Walk:
         self.page.set_default_navigation_timeout(1_000 * PATIENCE)
         self.page.on("response", self._answered)
         self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
-        self.page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
+        self.page.on(
+            "console", lambda message: message.type == "error" and self.complaints.append(f"console: {message.text}")
+        )
 
     def _answered(self, answer: Any) -> None:
         if answer.status >= 400:

@@ -112,9 +112,9 @@ def traded_world() -> World:
     auditor = access_of(people[AUDITOR], None)
     audit = done(verify_start(kind="charge", pool=None, number=ended.pk, by=auditor, at=now))
     audits_next(clock=timezone.now)
-    answered = asked(renting, "rent", "never", by)
+    answered = question_of(renting, "rent", "never", by)
     what_ifs_round(clock=timezone.now)
-    waits = asked(renting, "max_price", 0.5, by)
+    waits = question_of(renting, "max_price", 0.5, by)
     study, study_ready = (study_of(*NAMES, at_once=at_once) for at_once in (True, False))
     places = {
         "ended": ended.pk,
@@ -148,8 +148,8 @@ def study_of(*owners: str, at_once: bool) -> LabStudy:
     """A study of a made-up week that is shown to its owners; or one that waits to be started."""
     document, log = made_up_month(dict.fromkeys(owners, 1), date(2026, 10, 1), 7, seed=1)
     by = access_of_system("the test")
-    asked = {"document": document, "files": {LOG: log}, "starts_at_once": at_once, "is_shown": True}
-    study = done(study_create(**asked, by=by, at=timezone.now()))
+    words = {"document": document, "files": {LOG: log}, "starts_at_once": at_once, "is_shown": True}
+    study = done(study_create(**words, by=by, at=timezone.now()))
     studies_round(clock=timezone.now, others=lambda: None)
     return study
 
@@ -159,11 +159,11 @@ def sized_in_a_pool_of_its_own(begin: datetime, lumen: Tenant, castor: Tenant) -
     pool = make_pool("sized", slot_seconds=SLOT_SECONDS, epoch_at=begin, batch_policy={"name": DRF})
     make_server(pool, "z01", worker=8, ps=8)
     set_prices(pool, {"worker": 0.5, "ps": 0.25})
-    found = job(pool, lumen, "speech-sweep", SETTLED - 4, LONG | {"max_price": 8.3})
+    waiting_job = job(pool, lumen, "speech-sweep", SETTLED - 4, LONG | {"max_price": 8.3})
     job(pool, castor, "frames-sweep", SETTLED - 2.5, URGENT | {"epochs": 400})
     for slot in range(SETTLED - 3, SETTLED + 1):
         pool_advance(pool_id=pool.pk, at=pool.slot_start(slot))
-    return found
+    return waiting_job
 
 
 def learnt() -> Pool:
@@ -189,7 +189,7 @@ def learnt() -> Pool:
     return pool
 
 
-def asked(job: TrainingJob, field: str, value: object, by: Access) -> WhatIfSeen:
+def question_of(job: TrainingJob, field: str, value: object, by: Access) -> WhatIfSeen:
     """What if it had said this, in the interval that gave it its place."""
     with scope_disabled("the test looks for an interval"):
         number = Award.objects.values_list("interval__number", flat=True).get(job=job)
@@ -243,7 +243,7 @@ def program_of(job: TrainingJob) -> None:
 
 def webhook_of(by: Access) -> int:
     with scope(by.tenant):
-        made = done(
+        result = done(
             webhook_create(
                 url="https://hooks.lumen.example/bourse",
                 kinds=["job_finished"],
@@ -252,16 +252,18 @@ def webhook_of(by: Access) -> int:
                 resolve=lambda *_: ["93.184.216.34"],
             )
         )
-        return int(made.webhook.pk)
+        return int(result.webhook.pk)
 
 
 def join_request_of(tenant: Tenant, by: Access) -> str:
     """The tenant takes requests, and one waits for an answer."""
     done(may_be_asked_set(tenant=tenant, on=True, by=by, at=timezone.now()))
-    asked = {"tenant": tenant.slug, "why": "I train the speech models with Ada.", "person": make_person()}
-    return str(done(join_request_create(**asked, at=timezone.now())).pk)
+    request = {"tenant": tenant.slug, "why": "I train the speech models with Ada.", "person": make_person()}
+    return str(done(join_request_create(**request, at=timezone.now())).pk)
 
 
 def invitation_of(tenant: Tenant, by: Access) -> str:
-    made = done(invitation_create(tenant=tenant, email="new@lumen.example", role=VIEWER, by=by, at=timezone.now()))
-    return str(made.token)
+    invitation = done(
+        invitation_create(tenant=tenant, email="new@lumen.example", role=VIEWER, by=by, at=timezone.now())
+    )
+    return str(invitation.token)

@@ -48,8 +48,8 @@ def made_jobs(days: int = 6, each: int = 26, seed: int = 5) -> list[LoggedJob]:
 
 
 def history_of(jobs: Iterable[LoggedJob]) -> History:
-    found = tuple(jobs)
-    return assemble(Log(found, len(found), {}, (), {}), alike(3, 4), Wishes("UTC", "gpu", slot_seconds=HOUR))
+    rows = tuple(jobs)
+    return assemble(Log(rows, len(rows), {}, (), {}), alike(3, 4), Wishes("UTC", "gpu", slot_seconds=HOUR))
 
 
 def study_of(folder: Path, text: str = STUDY) -> Study:

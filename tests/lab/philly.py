@@ -26,8 +26,8 @@ def philly_jobs(study: Study, first: int, days: int, servers: int) -> list[Logge
     rule is not looked at. The log has no moment at which it begins; here its first day is the one of other logs."""
     with gzip.open(JOBS, "rt", encoding="utf-8") as lines:
         log = jobs_table(lines, place=JOBS.name)
-    kept = [job for job in log.jobs if first * DAY <= job.submitted < (first + days) * DAY]
-    jobs = tuple(replace(job, submitted=job.submitted - first * DAY + BEGIN) for job in kept)
+    window = [job for job in log.jobs if first * DAY <= job.submitted < (first + days) * DAY]
+    jobs = tuple(replace(job, submitted=job.submitted - first * DAY + BEGIN) for job in window)
     history = assemble(
         Log(jobs, len(jobs), {}, (), {}), alike(servers, 8), Wishes("UTC", "gpu", slot_seconds=HOUR // 4)
     )

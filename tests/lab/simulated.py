@@ -48,9 +48,9 @@ def figures_drawn(folder: Path, seed: int) -> Mapping[str, Sure]:
     for rule in study.rules:
         replay_make(ReplayTask(history, study, rule, "by_hour", folder / "replay.npz"))
         replays[rule.name, "by_hour"] = replay_read(folder / "replay.npz")
-    found = figures_of(study, history, replays).by_key
+    figures = figures_of(study, history, replays).by_key
     key = Key("owner", "backfill", "alone", ALL, TOGETHER, "", "")
-    return {measure: found[key._replace(measure=measure)] for measure in MEASURES}
+    return {measure: figures[key._replace(measure=measure)] for measure in MEASURES}
 
 
 def held(folder: Path, histories: int) -> Mapping[str, float]:

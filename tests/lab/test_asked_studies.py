@@ -36,7 +36,7 @@ from tenants.uploads import sender_of
 from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
 from tests.lab.test_guide import block
-from tests.management.files import said
+from tests.management.files import output_of
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.markets import make_waiting
 from tests.scheduling.pages import client_as, pieces_sent, text_of
@@ -54,11 +54,11 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study's folder, and what the command makes of it."""
     folder = tmp_path_factory.mktemp("log")
     path = write_study(folder, simulated_log(folder, made_jobs(days=3, each=9)), TEXT)
-    said("lab", path, "--output", folder / "out", "--processes", 1)
+    output_of("lab", path, "--output", folder / "out", "--processes", 1)
     return folder
 
 
-def asked(log: Path, *, at_once: bool = True, content: bytes | None = None, **fields: object) -> LabStudy:
+def study_of_log(log: Path, *, at_once: bool = True, content: bytes | None = None, **fields: object) -> LabStudy:
     content = (log / "log.txt").read_bytes() if content is None else content
     document = study_document(log / "STUDY.yaml") | fields
     study = study_create(document=document, files={"log.txt": content}, starts_at_once=at_once, by=AUDIT, at=NOON)
@@ -88,7 +88,7 @@ def of_command(log: Path) -> list[bytes | None]:
 
 
 def test_study_is_read_priced_started_and_gives_the_bytes_of_the_command(log: Path) -> None:
-    study = worked(asked(log, at_once=False))
+    study = worked(study_of_log(log, at_once=False))
     assert (study.state, study.total, study.done, study.history["jobs"]) == (StudyState.READY, 3, 0, 27)
     assert study.minutes is not None
     assert set(study.owners) == {"vision", "speech", "climate"}
@@ -105,13 +105,13 @@ def test_study_is_read_priced_started_and_gives_the_bytes_of_the_command(log: Pa
 
 
 def test_killed_in_the_second_replay_it_goes_on_behind_the_first(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study, made = asked(log), []
+    study, calls = study_of_log(log), []
     whole = rounds.replay_bytes
 
     def until_killed(*args: object) -> bytes:
-        if len(made) == 3:  # two to learn what it will take, one that is kept
+        if len(calls) == 3:  # two to learn what it will take, one that is kept
             raise KeyboardInterrupt
-        made.append(args)
+        calls.append(args)
         return whole(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
@@ -120,15 +120,15 @@ def test_killed_in_the_second_replay_it_goes_on_behind_the_first(log: Path, monk
             studies_round(clock=timezone.now, others=nobody)
     study.refresh_from_db()
     assert (study.state, study.done) == (StudyState.RUNNING, 1)
-    [kept] = LabFile.objects.filter(study=study, name__endswith=".npz").values_list("pk", flat=True)
+    [file] = LabFile.objects.filter(study=study, name__endswith=".npz").values_list("pk", flat=True)
     worked(study)
     assert study.state == StudyState.DONE
-    assert LabFile.objects.filter(pk=kept).exists()  # what was finished is not made again
+    assert LabFile.objects.filter(pk=file).exists()  # what was finished is not made again
     assert results(study) == of_command(log)
 
 
 def test_called_off_within_a_replay_it_keeps_nothing_more_and_can_go_on(log: Path) -> None:
-    study = asked(log)
+    study = study_of_log(log)
 
     def others() -> None:
         if LabStudy.objects.get(pk=study.pk).state == StudyState.RUNNING:
@@ -144,7 +144,7 @@ def test_called_off_within_a_replay_it_keeps_nothing_more_and_can_go_on(log: Pat
 
 
 def test_what_was_started_once_goes_on_without_being_started_again(log: Path) -> None:
-    study = worked(asked(log, at_once=False))
+    study = worked(study_of_log(log, at_once=False))
     assert study.state == StudyState.READY
     done(study_cancel(study_id=study.pk, by=AUDIT, at=NOON))
     done(study_resume(study_id=study.pk, by=AUDIT, at=NOON))
@@ -156,7 +156,7 @@ def test_what_was_started_once_goes_on_without_being_started_again(log: Path) ->
 
 
 def test_others_have_their_turn_every_other_second_of_a_replay(log: Path) -> None:
-    study, turns = asked(log), []
+    study, turns = study_of_log(log), []
     studies_round(clock=Clock(0.5), others=lambda: turns.append(LabStudy.objects.get(pk=study.pk).state))
     assert set(turns) == {StudyState.READING, StudyState.RUNNING}
 
@@ -165,7 +165,7 @@ def test_it_breaks_off_three_times_and_says_so(log: Path, monkeypatch: pytest.Mo
     def killed(*args: object) -> bytes:
         raise KeyboardInterrupt
 
-    study = asked(log)
+    study = study_of_log(log)
     with monkeypatch.context() as patch:
         patch.setattr(rounds, "replay_bytes", killed)
         for _ in range(3):
@@ -178,17 +178,17 @@ def test_it_breaks_off_three_times_and_says_so(log: Path, monkeypatch: pytest.Mo
 def test_line_that_cannot_be_read_is_named_and_a_strict_reading_ends_there(log: Path) -> None:
     lines = (log / "log.txt").read_text().splitlines()
     many = "\n".join([*lines, *(f"{9000 + k}|{lines[1].split('|', 1)[1]}" for k in range(80)), "what is this"]).encode()
-    study = worked(asked(log, at_once=False, content=many))
+    study = worked(study_of_log(log, at_once=False, content=many))
     assert (study.state, study.history["bad_lines"]) == (StudyState.READY, 1)
     assert study.history["bad"][0][0] == len(lines) + 81
     history = study_document(log / "STUDY.yaml")["history"] | {"strict": True}
-    strict = worked(asked(log, content=many, history=history))
+    strict = worked(study_of_log(log, content=many, history=history))
     assert (strict.state, f"line {len(lines) + 81}" in strict.sentence) == (StudyState.FAILED, True)
 
 
 def test_a_rule_that_cannot_be_is_named_before_the_first_replay(log: Path) -> None:
     rules = ["alone", "market", {"name": "theta 4", "rule": "market", "policy": {"thetta": 4}}]
-    study = worked(asked(log, at_once=False, rules=rules))
+    study = worked(study_of_log(log, at_once=False, rules=rules))
     assert (study.state, study.sentence[:30]) == (StudyState.FAILED, "rules: theta 4: policy.thetta:")
     assert not LabFile.objects.filter(study=study, name__endswith=".npz").exists()
 
@@ -203,9 +203,9 @@ def test_a_pools_own_past_is_a_history() -> None:
         make_waiting(pool, lumen if arrival < 26 else castor, arrival)
     document = {"rules": ["alone", "backfill"], "worth": ["by_hour"]}
     period = {"first_at": datetime(2026, 9, 1, tzinfo=UTC), "last_at": datetime(2026, 10, 20, tzinfo=UTC)}
-    found = study_create(document=document, files={}, pool=pool, starts_at_once=True, by=AUDIT, at=NOON, **period)
-    assert isinstance(found, LabStudy), found
-    study = worked(found)
+    outcome = study_create(document=document, files={}, pool=pool, starts_at_once=True, by=AUDIT, at=NOON, **period)
+    assert isinstance(outcome, LabStudy), outcome
+    study = worked(outcome)
     assert (study.state, study.sentence[:22]) == (StudyState.DONE, "backfill beside alone:")
     assert (study.history["first"], study.history["days"], study.owners) == ("2026-10-01", 3, ["lumen", "castor"])
 
@@ -274,7 +274,7 @@ def test_a_period_that_cannot_be_is_refused_for_what_is_wrong_with_it(
 
 def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:
     for _ in range(3):
-        asked(log)
+        study_of_log(log)
     document, files = study_document(log / "STUDY.yaml"), {"log.txt": b""}
     many = study_create(document=document, files=files, by=AUDIT, at=NOON)
     assert isinstance(many, Refused)
@@ -325,9 +325,9 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert without.status_code == 422
     assert without.context["form"].errors == {"worth": ["Choose one at least."]}
     upload.seek(0)
-    made = client.post("/lab/new/", fields)
-    assert made.status_code == 302, made.context["form"].errors
-    there = made["Location"]
+    answer = client.post("/lab/new/", fields)
+    assert answer.status_code == 302, answer.context["form"].errors
+    there = answer["Location"]
     assert 'hx-trigger="every 1s"' in client.get(there).content.decode()
     studies_tick()
     page = client.get(there).content.decode()
@@ -362,8 +362,8 @@ def filled_in(**answers: object) -> dict[str, Any]:
 
 def test_a_market_alone_is_what_the_questions_are_set_beside() -> None:
     study = filled_in(rules=["market"], what_1="keep", who_1="vision", what_2="theta", who_2="")
-    asked = study_of(study, "a study", lambda name: name)
-    assert (asked.against, asked.answer) == ("market", "theta is 4")
+    words = study_of(study, "a study", lambda name: name)
+    assert (words.against, words.answer) == ("market", "theta is 4")
     assert study_of(filled_in(), "a study", lambda name: name).answer == "market"
     assert study_of(filled_in(what_1="theta", who_1=""), "a study", lambda name: name).answer == "market"
 
@@ -405,7 +405,9 @@ def test_the_form_takes_files_as_large_as_it_says() -> None:
 
 
 def test_owner_reads_its_own_row_and_no_other_name(log: Path) -> None:
-    study = asked(log, rules=["alone", "market", {"name": "climate twice", "rule": "market", "double": ["climate"]}])
+    study = study_of_log(
+        log, rules=["alone", "market", {"name": "climate twice", "rule": "market", "double": ["climate"]}]
+    )
     worked(study)
     vision, bystander = make_tenant("vision"), make_tenant("bystander")
     there = f"/t/vision/lab/{study.pk}/"
@@ -425,7 +427,7 @@ def test_owner_reads_its_own_row_and_no_other_name(log: Path) -> None:
 
 def test_page_of_a_finished_study_takes_few_queries(log: Path, django_assert_max_num_queries: Any) -> None:
     """What it takes in time is in `tests/bench/bench_lab_page.py`."""
-    study = worked(asked(log))
+    study = worked(study_of_log(log))
     client = client_as(AUDITOR, None)
     client.get(f"/lab/{study.pk}/")
     with django_assert_max_num_queries(8):

@@ -35,11 +35,11 @@ def study(rules: list[object]) -> Study:
 
 def test_a_rule_may_have_all_owners_plan_anew_and_says_so_in_its_digest() -> None:
     names = [{"rule": "market", "name": plan, "plan": plan} for plan in ("keep", "renew")]
-    asked = study(["market", *names])
+    words = study(["market", *names])
     history = small_history()
-    plans = [{t.plan for t in world(history, asked, rule, "by_hour").cluster.tenants} for rule in asked.rules]
+    plans = [{t.plan for t in world(history, words, rule, "by_hour").cluster.tenants} for rule in words.rules]
     assert plans == [{"keep"}, {"keep"}, {"renew"}]
-    unsaid, keep, renew = (asked.replay_digest(rule, "by_hour") for rule in asked.rules)
+    unsaid, keep, renew = (words.replay_digest(rule, "by_hour") for rule in words.rules)
     assert unsaid == keep
     assert renew != keep
     with pytest.raises(BadScenario, match="makes no plans at home"):
@@ -74,24 +74,24 @@ def test_the_pools_page_shows_what_holds_now_and_the_button_makes_the_study() ->
     assert "Planned anew, price posted as here now" in page
     assert "Work out the last thirty days" in page
     answer = client.post("/lab/choices/main/", secure=True)
-    made = LabStudy.objects.get()
-    assert answer.headers["Location"].endswith(f"/lab/{made.pk}/")
-    assert (made.pool, made.document["against"], made.document["answer"]) == (
+    row = LabStudy.objects.get()
+    assert answer.headers["Location"].endswith(f"/lab/{row.pk}/")
+    assert (row.pool, row.document["against"], row.document["answer"]) == (
         pool,
         "renewed, posted",
         "renewed, searched",
     )
-    assert [rule["name"] for rule in made.document["rules"]] == list(CHOICES)
-    assert made.last_at is not None
-    assert timezone.now() - made.last_at < timedelta(minutes=5)
+    assert [rule["name"] for rule in row.document["rules"]] == list(CHOICES)
+    assert row.last_at is not None
+    assert timezone.now() - row.last_at < timedelta(minutes=5)
 
 
 @pytest.mark.django_db
 def test_a_pool_of_other_settings_is_compared_with_itself_and_one_without_floors_not_at_all() -> None:
     mixed = make_pool("mixed", batch_policy={"name": "astraea", "mode": "guarantee", "dividend": 0.25})
-    made = choices_study(pool=mixed, by=STAFF, at=timezone.now())
-    assert isinstance(made, LabStudy), made
-    assert (made.document["against"], made.document["rules"][-1]["policy"]["dividend"]) == (NOW, 0.25)
+    row = choices_study(pool=mixed, by=STAFF, at=timezone.now())
+    assert isinstance(row, LabStudy), row
+    assert (row.document["against"], row.document["rules"][-1]["policy"]["dividend"]) == (NOW, 0.25)
     paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
     assert choices_study(pool=paper, by=STAFF, at=timezone.now()) == NOTHING_TO_CHOOSE
     assert choices_of(paper) == ()
@@ -104,14 +104,14 @@ def test_a_pool_of_other_settings_is_compared_with_itself_and_one_without_floors
 @pytest.mark.django_db
 def test_windows_are_compared_with_and_without_pieces() -> None:
     pool = make_pool(batch_policy={"name": "astraea", "mode": "guarantee"})
-    made = windows_study(pool=pool, by=STAFF, at=timezone.now())
-    assert isinstance(made, LabStudy), made
-    rules = {rule["name"]: rule for rule in made.document["rules"]}
+    row = windows_study(pool=pool, by=STAFF, at=timezone.now())
+    assert isinstance(row, LabStudy), row
+    rules = {rule["name"]: rule for rule in row.document["rules"]}
     assert {name: rule["policy"]["clock"]["cap"] for name, rule in rules.items()} == {
         f"{kind}, windows of {window}": window for window in (8, 16, 32) for kind in ("whole jobs", "pieces")
     }
     assert {name for name, rule in rules.items() if "pieces" in rule} == {name for name in rules if "pieces" in name}
-    assert (made.document["against"], made.document["answer"]) == ("whole jobs, windows of 32", "pieces, windows of 16")
+    assert (row.document["against"], row.document["answer"]) == ("whole jobs, windows of 32", "pieces, windows of 16")
     paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
     assert windows_study(pool=paper, by=STAFF, at=timezone.now()) == NOTHING_TO_CHOOSE
 
@@ -126,10 +126,10 @@ def test_the_study_is_worked_at_to_its_end(study: Callable[..., LabStudy | Refus
         make_cells(server, tenant, {"worker": 4, "ps": 1})
     for arrival in (0.5, 1.2, 2.1, 26.0, 26.5, 50.0):
         make_waiting(pool, lumen if arrival < 26 else castor, arrival)
-    made = study(pool=pool, by=STAFF, at=datetime(2026, 10, 20, tzinfo=UTC))
-    assert isinstance(made, LabStudy), made
+    row = study(pool=pool, by=STAFF, at=datetime(2026, 10, 20, tzinfo=UTC))
+    assert isinstance(row, LabStudy), row
     for _ in range(3):
         studies_round(clock=timezone.now, others=lambda: None)
-    made.refresh_from_db()
-    assert made.state == StudyState.DONE, made.sentence
-    assert made.sentence.startswith(f"{made.document['answer']} beside {made.document['against']}:")
+    row.refresh_from_db()
+    assert row.state == StudyState.DONE, row.sentence
+    assert row.sentence.startswith(f"{row.document['answer']} beside {row.document['against']}:")

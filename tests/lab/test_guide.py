@@ -31,10 +31,10 @@ def test_the_guide_from_its_own_text(tmp_path: Path) -> None:
     columns = re.search(r"--format=(JobIDRaw\S+)", block("text"))
     assert columns is not None
     assert columns[1].replace(",", "|") == HEADING  # what the log below is printed with
-    made = [replace(job, submitted=job.submitted + 3 * DAY) for job in made_jobs(days=3, each=8)]  # in October
+    october_jobs = [replace(job, submitted=job.submitted + 3 * DAY) for job in made_jobs(days=3, each=8)]  # in October
     jobs = [
         replace(job, started=job.submitted, ended=job.submitted + job.seconds, owner="speech" if k % 3 else "vision")
-        for k, job in enumerate(made)
+        for k, job in enumerate(october_jobs)
     ]
     (tmp_path / "log.txt").write_text(sacct_text(jobs, ZoneInfo("Europe/Berlin")), encoding="utf-8")
     (tmp_path / "nodes.txt").write_text("".join(f"n{n}|64|gpu:a100:4(S:0-1)|gpu*\n" for n in (1, 2, 3)))

@@ -137,8 +137,8 @@ def test_philly_as_slurm_and_standard_text() -> None:
     zone = ZoneInfo("Asia/Kathmandu")
     assert list(sacct(sacct_text(jobs, zone).splitlines(), zone=zone, place="log").jobs) == jobs
     owners = sorted({job.owner for job in jobs})
-    found = swf(swf_text(jobs, 0, owners).splitlines(), place="log").jobs
-    assert [replace(job, owner=owners[int(job.owner.removeprefix("group "))]) for job in found] == jobs
+    rows = swf(swf_text(jobs, 0, owners).splitlines(), place="log").jobs
+    assert [replace(job, owner=owners[int(job.owner.removeprefix("group "))]) for job in rows] == jobs
 
 
 def test_machines_from_slurm() -> None:

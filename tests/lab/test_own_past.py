@@ -17,7 +17,7 @@ from scheduling.core.types import BATCH, Plan, Policy, View
 from scheduling.models import Award
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
-from tests.management.files import said
+from tests.management.files import output_of
 from tests.market.test_live_as_simulated import SLOTS, make_random_market
 from tests.scheduling.markets import at, run_slots
 
@@ -50,7 +50,7 @@ def test_own_history_under_own_rules_gives_own_awards_and_payments(tmp_path: Pat
     run_slots(pool, 0, SLOTS)
     begin, end = (at(pool, slot).isoformat() for slot in (0, SLOTS))
     words = ("--pool", pool.slug, "--from", begin, "--to", end, "--drain", 0, "--output", tmp_path / "S.json")
-    said("pool_scenario", *words)
+    output_of("pool_scenario", *words)
     scenario = read((tmp_path / "S.json").read_text())
     policy = Kept(build(scenario.policy, scenario.cluster, scenario.jobs))
     tracks = simulate(scenario, {BATCH: policy}).tracks

@@ -158,8 +158,8 @@ def read(*lines: str, **options: Any) -> Log:
 def test_thirty_lines_with_every_trap() -> None:
     assert len(ROWS) == 30
     log = read(*map(line, ROWS))
-    found = [(j.name, j.owner, j.submitted, j.started, j.ended, j.seconds, j.units) for j in log.jobs]
-    assert found == [
+    rows = [(j.name, j.owner, j.submitted, j.started, j.ended, j.seconds, j.units) for j in log.jobs]
+    assert rows == [
         (name, owner, *map(moment, times), *numbers)
         for name, owner, *rest in READ
         for times, numbers in [(rest[:3], rest[3:])]

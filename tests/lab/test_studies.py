@@ -48,7 +48,7 @@ from tests.lab.logs import (
     swf_text,
     write_study,
 )
-from tests.management.files import refused, said
+from tests.management.files import output_of, refused
 
 RULES = """rules:
   - alone
@@ -74,7 +74,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that has run, in one process."""
     folder = tmp_path_factory.mktemp("study")
     path = write_study(folder, simulated_log(folder, made_jobs()), STUDY + RULES)
-    said("lab", path, "--output", folder / "out", "--processes", 1)
+    output_of("lab", path, "--output", folder / "out", "--processes", 1)
     return folder
 
 
@@ -113,17 +113,17 @@ def test_the_same_cluster_in_two_formats_is_the_same_history(tmp_path: Path) -> 
     write_study(tmp_path, jobs)
     (tmp_path / "log.swf").write_text(swf_text(jobs, jobs[0].submitted, owners), encoding="utf-8")
     text = STUDY.replace("sacct", "swf").replace("log.txt", "log.swf")
-    said("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / "swf", "--processes", 1)
-    said("lab", write_study(tmp_path, jobs), "--output", tmp_path / "sacct", "--processes", 1)
+    output_of("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / "swf", "--processes", 1)
+    output_of("lab", write_study(tmp_path, jobs), "--output", tmp_path / "sacct", "--processes", 1)
     one, other = (tmp_path / name / "figures.csv" for name in ("swf", "sacct"))
-    renamed = re.sub(r"group (\d)", lambda found: owners[int(found[1])], one.read_text(encoding="utf-8"))
+    renamed = re.sub(r"group (\d)", lambda match: owners[int(match[1])], one.read_text(encoding="utf-8"))
     assert renamed == other.read_text(encoding="utf-8")
 
 
 def test_scenario_file_is_a_history(tmp_path: Path) -> None:
     """Such as `pool_scenario` writes: machines, owners' units, and jobs with parameter servers and several workers."""
     options = ("--jobs", 30, "--servers", 6, "--tenants", 3, "--seed", 3, "--output", tmp_path / "S.json")
-    said("scenario", "synthetic", *options)
+    output_of("scenario", "synthetic", *options)
     (tmp_path / "STUDY.yaml").write_text(
         "history: {format: scenario, file: S.json, days: 2, begins: '2026-10-03T00:00:00+00:00'}\n"
         "rules: [alone, backfill]\n"
@@ -137,11 +137,11 @@ def test_scenario_file_is_a_history(tmp_path: Path) -> None:
     jobs = {job.name: job for job in scenario.jobs}
     assert history.jobs
     for job in history.jobs:
-        found = jobs[job.name]
-        alone = found.work * found.worker_types[0].seconds / found.max_workers  # and the exchange of gradients
-        assert (job.units, job.started) == (found.max_workers, None)
+        job_row = jobs[job.name]
+        alone = job_row.work * job_row.worker_types[0].seconds / job_row.max_workers  # and the exchange of gradients
+        assert (job.units, job.started) == (job_row.max_workers, None)
         assert job.seconds >= alone
-        assert job.submitted == 1_790_985_600 + int(found.arrival * scenario.cluster.slot_seconds)
+        assert job.submitted == 1_790_985_600 + int(job_row.arrival * scenario.cluster.slot_seconds)
     assert not history.has_starts
 
 
@@ -211,25 +211,25 @@ def test_killed_and_run_again_on_two_cores_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_study(tmp_path, simulated_log(tmp_path, made_jobs(days=3)), STUDY + "worth: [by_hour]\n")
-    said("lab", path, "--output", tmp_path / "whole", "--processes", 1)
-    made: list[Path] = []
+    output_of("lab", path, "--output", tmp_path / "whole", "--processes", 1)
+    files: list[Path] = []
 
     def until_killed(task: ReplayTask) -> None:
-        if made:
+        if files:
             raise KeyboardInterrupt
         replay_make(task)
-        made.append(task.path)
+        files.append(task.path)
 
     with monkeypatch.context() as patch:
         patch.setattr(lab, "replay_make", until_killed)
         with pytest.raises(KeyboardInterrupt):
-            said("lab", path, "--output", tmp_path / "killed", "--processes", 1)
+            output_of("lab", path, "--output", tmp_path / "killed", "--processes", 1)
     assert not (tmp_path / "killed" / "report.html").exists()
-    [kept] = made
-    written = kept.stat().st_mtime_ns
-    shown = said("lab", path, "--output", tmp_path / "killed", "--processes", 2)
+    [file] = files
+    written = file.stat().st_mtime_ns
+    shown = output_of("lab", path, "--output", tmp_path / "killed", "--processes", 2)
     assert shown.index("2 of 3 replays to make;") < shown.index("3 replays, 2 of them made now")
-    assert kept.stat().st_mtime_ns == written  # what was finished is not made again
+    assert file.stat().st_mtime_ns == written  # what was finished is not made again
     for name in ("report.html", "figures.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -300,7 +300,7 @@ def test_owner_without_jobs_and_nodes_changes_nothing(tmp_path: Path) -> None:
     answers = []
     for ghost in ("", ", ghost: 0"):
         text = STUDY.replace("draws", quotas % ghost + "draws") + "rules: [alone, market]\nworth: [heavy_tail]\n"
-        said("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / f"out{ghost}", "--processes", 1)
+        output_of("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / f"out{ghost}", "--processes", 1)
         answers.append((tmp_path / f"out{ghost}" / "figures.csv").read_bytes())
     assert answers[0] == answers[1]
 
@@ -451,7 +451,7 @@ def test_sums_and_intervals_are_recomputed_from_the_days(finished: Path) -> None
         )
 
     checked = 0
-    for key, found in figures.items():
+    for key, values in figures.items():
         section, rule, _, worth, owner, _, measure = key
         if section != "owner" or worth == "all":
             continue
@@ -467,7 +467,7 @@ def test_sums_and_intervals_are_recomputed_from_the_days(finished: Path) -> None
             amounts = days_of(rule, worth, owner, measure)
             least = 0.0 if min(amounts) >= 0 else -math.inf
             wanted = expected(lambda pick, amounts=amounts: sum(amounts[day] for day in pick), least, math.inf)
-        assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6, equal_nan=True), (key, found, wanted)
+        assert np.allclose(values, wanted, rtol=1e-6, atol=1e-6, equal_nan=True), (key, values, wanted)
         checked += 1
     assert checked > 500
     for key, (value, low, high) in figures.items():  # of all assumptions: the first one's value, the widest interval
@@ -514,8 +514,8 @@ def test_figures_fit_together(finished: Path) -> None:
     assert figures["owner", "lends by night", "alone", "by_hour", "vision", "", "lent"] > 0
     twice, once = (figures["owner", rule, "alone", "by_hour", "climate", "", "waited"] for rule in ("twice", "market"))
     assert twice > once  # its own second jobs stand in the way of the first
-    asked = {figures["owner", rule, "alone", "by_hour", "", "", "asked"] for rule in ("twice", "market")}
-    assert len(asked) == 1  # what is beside each other are the jobs of the log
+    counts = {figures["owner", rule, "alone", "by_hour", "", "", "asked"] for rule in ("twice", "market")}
+    assert len(counts) == 1  # what is beside each other are the jobs of the log
     borrowed = [
         figures["owner", rule, "alone", "by_hour", "climate", "", "borrowed"] for rule in ("market", "another split")
     ]
@@ -534,7 +534,7 @@ class Numbers(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[tuple[str, dict[str, str | None]]] = []
-        self.found: list[tuple[dict[str, str | None], str]] = []
+        self.elements: list[tuple[dict[str, str | None], str]] = []
         self.bare: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -549,7 +549,7 @@ class Numbers(HTMLParser):
     def handle_data(self, data: str) -> None:
         tag, attributes = self.open[-1] if self.open else ("", {})
         if "data-figure" in attributes:
-            self.found.append((attributes, data))
+            self.elements.append((attributes, data))
         elif tag != "style" and re.search(r"\d", data):
             words = (attributes.get("class") or "").split()
             axis = any("ch-axis" in (a.get("class") or "") for _, a in self.open)
@@ -565,8 +565,8 @@ def test_every_number_of_the_report_is_a_figure(finished: Path) -> None:
     page.feed(text)
     assert page.open == []
     assert [words for words in page.bare if "theta 4" not in words] == []  # the name of a rule
-    assert len(page.found) > 400
-    for attributes, shown in page.found:
+    assert len(page.elements) > 400
+    for attributes, shown in page.elements:
         key = tuple((attributes["data-figure"] or "").split("|"))
         number = figures[key][["value", "low", "high"].index(attributes["data-side"] or "")]
         if math.isnan(number):
@@ -603,7 +603,7 @@ def test_hours_that_were_lost_are_not_said_to_be_saved(tmp_path: Path, answer: s
     """The line and the report say who waits longer, and what the hours leave out."""
     rules = f"rules: [alone, backfill]\nagainst: {against}\nanswer: {answer}\n"
     path = write_study(tmp_path, simulated_log(tmp_path, made_jobs()), STUDY + rules)
-    line, counts, _ = said("lab", path, "--output", tmp_path / "out", "--processes", 1).splitlines()[-3:]
+    line, counts, _ = output_of("lab", path, "--output", tmp_path / "out", "--processes", 1).splitlines()[-3:]
     saved = table(tmp_path)[("owner", answer, against, "all", "", "", "saved")][0]
     assert (saved < 0) == (answer == "alone")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -689,7 +689,7 @@ def test_replay_of_nobody(tmp_path: Path) -> None:
     """An owner with jobs and no units runs nothing alone, and nobody divides by that."""
     jobs = simulated_log(tmp_path, made_jobs(days=3))
     text = STUDY.replace("draws", "  quotas: {vision: 12}\ndraws") + "rules: [alone, market]\nworth: [by_hour]\n"
-    said("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / "out", "--processes", 1)
+    output_of("lab", write_study(tmp_path, jobs, text), "--output", tmp_path / "out", "--processes", 1)
     [alone] = [r for p in (tmp_path / "out" / "replays").iterdir() if not (r := replay_read(p)).earned.any()][:1]
     speech = [number for number, job in enumerate(jobs) if job.owner == "speech"]
     assert (alone.end[speech] == NEVER).all()
@@ -700,7 +700,7 @@ def test_guest_whose_jobs_are_longer_than_an_interval_runs_where_they_rent_in_pi
     rules = "rules: [alone, market, {name: pieces, rule: market, pieces: 5}]\nworth: [by_hour]\n"
     text = STUDY.replace("draws", "  quotas: {vision: 12}\ndraws") + rules
     path = write_study(tmp_path, jobs, text)
-    said("lab", path, "--output", tmp_path / "out", "--processes", 1)
+    output_of("lab", path, "--output", tmp_path / "out", "--processes", 1)
     study = study_read(path)
     ends = {
         rule.name: replay_read(tmp_path / "out" / "replays" / f"{study.replay_digest(rule, 'by_hour')}.npz").end

@@ -30,9 +30,9 @@ def pairs(times: float, count: int = 40) -> list[SlotPair]:
 
 
 def narrow():
-    found = decode(NARROW)
-    assert not isinstance(found, str)
-    return found
+    network = decode(NARROW)
+    assert not isinstance(network, str)
+    return network
 
 
 def test_windows_never_change_sides() -> None:

@@ -40,28 +40,28 @@ def begun(then: str, parent: int | None = None) -> subprocess.CompletedProcess[s
 
 
 def test_nothing_large_is_read_before() -> None:
-    told = python(LOADED.format("import scheduling.learner.idle"))
-    assert told.stdout.strip() == "[]", told.stderr
+    process = python(LOADED.format("import scheduling.learner.idle"))
+    assert process.stdout.strip() == "[]", process.stderr
     assert "django" in python(LOADED.format("import django")).stdout
 
 
 def test_it_runs_where_nobody_else_wants_to() -> None:
-    told = begun(PRIORITY)
-    assert told.stdout.split() == ["True", "19", "True"], told.stderr
+    process = begun(PRIORITY)
+    assert process.stdout.split() == ["True", "19", "True"], process.stderr
 
 
 @pytest.mark.skipif(not AUTOGROUP.exists(), reason="this kernel shares processors out among processes alone")
 def test_its_session_has_the_least_weight_and_that_of_its_parent_stays() -> None:
     before = AUTOGROUP.read_text()
-    told = begun(f"print(open('{AUTOGROUP}').read())")
-    assert told.stdout.strip().endswith(" nice 19"), told.stderr
+    process = begun(f"print(open('{AUTOGROUP}').read())")
+    assert process.stdout.strip().endswith(" nice 19"), process.stderr
     assert AUTOGROUP.read_text() == before
 
 
 def test_step_whose_parent_is_gone_does_not_begin() -> None:
-    told = begun(PRIORITY, parent=1)
-    assert (told.returncode, told.stdout) == (1, "")
-    assert "The process that began this step is gone." in told.stderr
+    process = begun(PRIORITY, parent=1)
+    assert (process.returncode, process.stdout) == (1, "")
+    assert "The process that began this step is gone." in process.stderr
 
 
 COUNTS = "print('began', flush=True); [sum(range(1000)) for _ in range(2_000)]; print('done')"  # some 0.03 s
@@ -127,8 +127,8 @@ print(deepest)
 
 
 def test_a_look_is_not_interrupted_by_another_however_long_the_boundary_takes() -> None:
-    told = python(LOOKS_THAT_TAKE_LONG)
-    assert told.stdout.strip() == "1", told.stderr
+    process = python(LOOKS_THAT_TAKE_LONG)
+    assert process.stdout.strip() == "1", process.stderr
 
 
 def test_step_stands_still_while_a_boundary_is_decided(mark: Path) -> None:

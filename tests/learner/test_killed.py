@@ -17,7 +17,7 @@ from tenants.scoping import scope_disabled
 from tests.concurrency.beside import Beside, beside
 from tests.database import serving_addresses
 from tests.kept import built_or_put_back
-from tests.learner.world import PAST, candidate_of, decided_with, learner_of, learnt_pool, switched, taken
+from tests.learner.world import PAST, candidate_of, decided_with, learner_of, learnt_pool, switched, take_weights
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import moment
 from tests.scheduling.elastic_world import run
@@ -109,7 +109,7 @@ def test_promotion_that_is_killed_is_none_and_said_again_is_one(death: tuple[str
     run(pool, 4, 4)
     assert decided_with(pool).get(4, ("narrow", ""))[0] == "narrow"
     assert other.done("take main wide 4.5").strip() == "5"
-    assert taken(pool, "wide", 4.6) == 5
+    assert take_weights(pool, "wide", 4.6) == 5
     assert in_place(pool) == ["wide"]
     run(pool, 5, 12)
     assert decided_with(pool)[10][0] == "wide"

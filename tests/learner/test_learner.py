@@ -37,9 +37,9 @@ from tests.learner.world import (
     learner_of,
     learnt_pool,
     switched,
-    taken,
+    take_weights,
 )
-from tests.management.files import said
+from tests.management.files import output_of
 from tests.scheduling.builders import NOON, make_pool
 from tests.scheduling.clocks import moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, run
@@ -64,7 +64,7 @@ def test_promotion_decides_from_the_next_boundary_and_each_interval_names_what_d
     pool, _ = learnt_pool(3)
     wide = candidate_of(pool, CandidateState.OFFERED).weights
     narrow = PolicyWeights.objects.get(name="narrow")
-    assert taken(pool, "wide", 3.5) == 4
+    assert take_weights(pool, "wide", 3.5) == 4
     run(pool, 4, 12)
     assert weights_back(pool=pool, by=BY, reason=WHY, at=moment(pool, 12.5)) == 13
     run(pool, 13, 24)
@@ -81,7 +81,7 @@ def test_other_weights_serve_otherwise() -> None:
     pool, _ = learnt_pool(1)
     candidate_of(pool, CandidateState.OFFERED)
     served = [Interval.objects.get(pool=pool, slot=1).jobs_awarded]
-    taken(pool, "wide", 1.5)
+    take_weights(pool, "wide", 1.5)
     run(pool, 2, 2)
     served.append(Interval.objects.get(pool=pool, slot=2).jobs_awarded)
     assert served == [1, 2]
@@ -90,19 +90,19 @@ def test_other_weights_serve_otherwise() -> None:
 def test_promotion_said_again_is_one_and_only_of_what_won_or_decided_here() -> None:
     pool, _ = learnt_pool(3)
     candidate = candidate_of(pool)
-    refused = taken(pool, "wide", 3.5)
+    refused = take_weights(pool, "wide", 3.5)
     assert isinstance(refused, Refused)
     assert refused.code == "not_offered"
     for name in ("none-such", ""):
-        assert isinstance(taken(pool, name, 3.5), Refused)
+        assert isinstance(take_weights(pool, name, 3.5), Refused)
     WeightsCandidate.objects.update(state=CandidateState.OFFERED)
-    moved = taken(pool, "wide", 3.5, instead_of="0" * 64)
+    moved = take_weights(pool, "wide", 3.5, instead_of="0" * 64)
     assert isinstance(moved, Refused)
     assert moved.code == "weights_moved"
-    first = taken(pool, "wide", 3.5, instead_of=candidate.against)
+    first = take_weights(pool, "wide", 3.5, instead_of=candidate.against)
     assert first == 4
-    assert taken(pool, "wide", 3.6) == 4
-    assert taken(pool, "wide", 3.7, instead_of=candidate.against) == 4  # a retry that did not hear the answer
+    assert take_weights(pool, "wide", 3.6) == 4
+    assert take_weights(pool, "wide", 3.7, instead_of=candidate.against) == 4  # a retry that did not hear the answer
     assert WeightsPromotion.objects.count() == 1
     assert Event.objects.filter(kind="weights_promoted").count() == 1
     assert AuditEntry.objects.filter(action="weights_take").count() == 1
@@ -116,7 +116,7 @@ def test_only_operators_change_anything() -> None:
     pool, _ = learnt_pool(1)
     candidate_of(pool, CandidateState.OFFERED)
     owner = Access(user=None, tenant=None, roles=frozenset({"owner"}))
-    assert isinstance(taken(pool, "wide", 1.5, by=owner), Refused)
+    assert isinstance(take_weights(pool, "wide", 1.5, by=owner), Refused)
     on = LearnerSettings(is_on=True)
     assert isinstance(learner_set(pool=pool, settings=on, by=owner, reason=WHY, at=NOON), Refused)
     assert not WeightsPromotion.objects.exists()
@@ -126,7 +126,7 @@ def test_only_operators_change_anything() -> None:
 def test_a_pool_without_a_network_has_nothing_to_learn() -> None:
     pool, _, _ = make_elastic()
     on = LearnerSettings(is_on=True)
-    for outcome in (learner_set(pool=pool, settings=on, by=BY, reason=WHY, at=NOON), taken(pool, "", 0.5)):
+    for outcome in (learner_set(pool=pool, settings=on, by=BY, reason=WHY, at=NOON), take_weights(pool, "", 0.5)):
         assert isinstance(outcome, Refused)
         assert outcome.code == "not_learned"
     wrong = LearnerSettings(is_on=True, shadow_slots=1)
@@ -139,7 +139,7 @@ def test_a_pool_without_a_network_has_nothing_to_learn() -> None:
 def test_promotions_are_kept_as_they_were_made() -> None:
     pool, _ = learnt_pool(1)
     candidate_of(pool, CandidateState.OFFERED)
-    taken(pool, "wide", 1.5)
+    take_weights(pool, "wide", 1.5)
     connection.check_constraints()  # what waits for the end of a transaction keeps a table from being emptied, too
     for statement in (
         "UPDATE scheduling_weightspromotion SET from_slot = 0",
@@ -226,14 +226,14 @@ def test_whoever_rested_longest_is_due_first() -> None:
 def test_round_waits_for_the_process_and_ends_one_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, _ = learnt_pool(0, is_on=True, every_seconds=60)
     started: list[subprocess.Popen[bytes]] = []
-    asked: list[int] = []
+    calls: list[int] = []
     times = iter([NOON, NOON, NOON, NOON, NOON + working.LONGEST, NOON + working.LONGEST])
 
     def clock() -> datetime:
         return next(times)
 
     def begin(pool_id: int) -> subprocess.Popen[bytes]:
-        asked.append(pool_id)
+        calls.append(pool_id)
         started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
         return started[-1]
 
@@ -241,7 +241,7 @@ def test_round_waits_for_the_process_and_ends_one_that_takes_too_long(monkeypatc
     monkeypatch.setattr(working, "PAUSE_SECONDS", 0.01)
     others: list[int] = []
     assert learners_round(clock=clock, others=lambda: others.append(1)) is None
-    assert asked == [pool.pk]
+    assert calls == [pool.pk]
     assert others
     assert started[0].poll() is not None, "the process lives on"
     learner = learner_of(pool)
@@ -262,12 +262,12 @@ def test_page_says_that_the_process_of_a_step_was_killed(monkeypatch: pytest.Mon
 def test_command_shows_switches_takes_and_goes_back() -> None:
     pool, _ = learnt_pool(3)
     candidate_of(pool, CandidateState.OFFERED)
-    shown = said("learner", "--pool", "main", "--on", "--slots", 20, "--reason", WHY)
+    shown = output_of("learner", "--pool", "main", "--on", "--slots", 20, "--reason", WHY)
     assert "The learner of main is on; 0 steps." in shown
     assert learner_of(pool).shadow_slots == 20
     assert "wide" in shown
     narrow, wide = (PolicyWeights.objects.get(name=name).digest for name in ("narrow", "wide"))
-    assert narrow in said("learner", "--pool", "main")
-    assert f"wide {wide}" in said("learner", "--pool", "main", "--take", "wide").splitlines()[1]
-    assert narrow in said("learner", "--pool", "main", "--back").splitlines()[1]
-    assert "is off" in said("learner", "--pool", "main", "--off")
+    assert narrow in output_of("learner", "--pool", "main")
+    assert f"wide {wide}" in output_of("learner", "--pool", "main", "--take", "wide").splitlines()[1]
+    assert narrow in output_of("learner", "--pool", "main", "--back").splitlines()[1]
+    assert "is off" in output_of("learner", "--pool", "main", "--off")

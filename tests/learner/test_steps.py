@@ -32,7 +32,7 @@ from tests.learner.world import (
     network,
     stored,
     switched,
-    taken,
+    take_weights,
 )
 from tests.scheduling.builders import NOON
 from tests.scheduling.clocks import moment
@@ -131,7 +131,7 @@ def test_what_was_learnt_beside_weights_that_are_no_longer_in_use_is_no_candidat
     candidate_of(pool, CandidateState.OFFERED)
 
     def taken_meanwhile(work: Work) -> Practised:
-        taken(pool, "wide", PAST + 0.4)
+        take_weights(pool, "wide", PAST + 0.4)
         return better(work)
 
     monkeypatch.setattr(working, "_practised", taken_meanwhile)
@@ -155,7 +155,7 @@ def test_training_begins_anew_from_what_was_put_in_place(past: Pool) -> None:
     step(pool, PAST + 0.5)
     WeightsCandidate.objects.update(state=CandidateState.NOT_BETTER)
     candidate_of(pool, CandidateState.OFFERED)
-    taken(pool, "wide", PAST + 0.6)
+    take_weights(pool, "wide", PAST + 0.6)
     step(pool, PAST + 0.7)
     learner = learner_of(pool)
     assert [row["round"] for row in learner.curve] == [8, 8]

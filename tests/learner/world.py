@@ -74,16 +74,16 @@ def candidate_of(pool: Pool, state: CandidateState = CandidateState.SHADOW, *, f
     )
 
 
-def taken(pool: Pool, weights: str, slot: float, **said: Any) -> Any:
-    given = {"by": BY, "reason": WHY, "at": moment(pool, slot)} | said
-    return weights_take(pool=pool, weights=weights, **given)
+def take_weights(pool: Pool, weights: str, slot: float, **changes: Any) -> Any:
+    fields = {"by": BY, "reason": WHY, "at": moment(pool, slot)} | changes
+    return weights_take(pool=pool, weights=weights, **fields)
 
 
 def decided_with(pool: Pool) -> dict[int, tuple[str | None, str]]:
     """Slot -> name and digest of the weights that its interval names."""
     rows = Interval.objects.filter(pool=pool).order_by("slot")
     inner = {row.slot: json.loads(bytes(row.policy))["policy"] for row in rows}
-    return {slot: (said["weights"], said["digest"]) for slot, said in inner.items()}
+    return {slot: (rule["weights"], rule["digest"]) for slot, rule in inner.items()}
 
 
 def learner_of(pool: Pool) -> PoolLearner:
@@ -98,6 +98,6 @@ def learnt_pool_made() -> Pool:
             stored("narrow", NARROW)
         pool = make_pool("learnt", batch_policy={"name": "dl2", "guard": False})
         candidate_of(pool, CandidateState.OFFERED)
-        taken(pool, "wide", 0.5)
+        take_weights(pool, "wide", 0.5)
     weights_stored("wide")  # a process reads a file of weights once: it has, whichever test was first
     return pool

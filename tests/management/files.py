@@ -32,7 +32,7 @@ def result_of(path: Path) -> dict[str, Any]:
     return document
 
 
-def said(name: str, *arguments: object) -> str:
+def output_of(name: str, *arguments: object) -> str:
     """What a command prints."""
     out = io.StringIO()
     call_command(name, *map(str, arguments), stdout=out)

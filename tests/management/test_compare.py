@@ -15,7 +15,7 @@ import pytest
 from scheduling.lab.comparison import Figures, VariantColumn, every_policy, plan, trial_run
 from scheduling.lab.settings import variants
 from tests.core.scenario_documents import make_document, make_row
-from tests.management.files import manage, put, refused, said
+from tests.management.files import manage, output_of, put, refused
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -26,7 +26,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def put_market(folder: Path, jobs: int = 12) -> Path:
     """A drawn market that can be drawn again."""
     path = folder / "market.json"
-    said("scenario", "synthetic", "--jobs", jobs, "--servers", 4, "--tenants", 2, "--load", 1, "--output", path)
+    output_of("scenario", "synthetic", "--jobs", jobs, "--servers", 4, "--tenants", 2, "--load", 1, "--output", path)
     return path
 
 
@@ -34,7 +34,7 @@ def put_market(folder: Path, jobs: int = 12) -> Path:
 
 
 def test_shows_every_figure_of_every_policy(tmp_path: Path) -> None:
-    shown = said("compare", put(tmp_path, make_document()), "--policies", "fifo,dominant_resource_fairness")
+    shown = output_of("compare", put(tmp_path, make_document()), "--policies", "fifo,dominant_resource_fairness")
     lines = shown.splitlines()
     assert lines[0] == "S.json: one run each"
     assert lines[2].split() == ["fifo", "dominant_resource_fairness"]
@@ -57,7 +57,7 @@ def test_shows_every_figure_of_every_policy(tmp_path: Path) -> None:
 
 def test_writes_the_same_numbers_as_tables_and_as_plots(tmp_path: Path) -> None:
     path, folder = put_market(tmp_path), tmp_path / "out"
-    said("compare", path, "--policies", "fifo[workers=1],fifo[workers=4]", "--seeds", 3, "--output", folder)
+    output_of("compare", path, "--policies", "fifo[workers=1],fifo[workers=4]", "--seeds", 3, "--output", folder)
     assert sorted(file.name for file in folder.iterdir()) == ["compare.csv", "compare.png", "compare.svg", "runs.csv"]
     runs, means = rows_of(folder / "runs.csv"), rows_of(folder / "compare.csv")
     assert [row["policy"] for row in means] == ["fifo workers=1", "fifo workers=4"]
@@ -73,7 +73,7 @@ def test_writes_the_same_numbers_as_tables_and_as_plots(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None:
-    said("compare", put(tmp_path, make_document()), "--policies", "fifo,oasis", "--output", tmp_path / "out")
+    output_of("compare", put(tmp_path, make_document()), "--policies", "fifo,oasis", "--output", tmp_path / "out")
     drawn = [
         "".join(node.itertext()).strip()
         for node in ET.fromstring((tmp_path / "out" / "compare.svg").read_text()).iter()  # noqa: S314  our own file
@@ -128,15 +128,15 @@ def test_what_depends_on_no_seed_runs_once(tmp_path: Path) -> None:
 
 def test_seeds_change_what_a_policy_draws(tmp_path: Path) -> None:
     rows = [make_row(f"j{k}", chunks=4, epochs=3, ps_mbps=10) for k in range(8)]
-    found = figures_of(put(tmp_path, make_document(jobs=rows)), "fifo[workers=[1,4]]", seeds=4)
-    assert len({figures["mean_completion_slots"] for figures in found}) > 1
+    rows_of_figures = figures_of(put(tmp_path, make_document(jobs=rows)), "fifo[workers=[1,4]]", seeds=4)
+    assert len({figures["mean_completion_slots"] for figures in rows_of_figures}) > 1
 
 
 @pytest.mark.wide
 def test_changes_reach_one_policy_or_all(tmp_path: Path) -> None:
     path = put(tmp_path, make_document(jobs=[make_row(chunks=4, epochs=4)]))
     options = ("--set", "fifo.workers=1", "--set", "policy.seed=4", "--output", tmp_path / "out")
-    said("compare", path, "--policies", "fifo,fifo[workers=2]", *options)
+    output_of("compare", path, "--policies", "fifo,fifo[workers=2]", *options)
     one, two = rows_of(tmp_path / "out" / "runs.csv")
     assert float(one["makespan_slots"]) == 2 * float(two["makespan_slots"])
 
@@ -164,14 +164,14 @@ def test_does_not_know_floors_without_cells(tmp_path: Path) -> None:
     document = make_document()
     for server in document["servers"]:
         del server["cells"]
-    (found,) = figures_of(put(tmp_path, document), "fifo")
-    assert (found["jobs_below_floor"], found["tenants_worse_off"]) == (None, None)
+    (figures,) = figures_of(put(tmp_path, document), "fifo")
+    assert (figures["jobs_below_floor"], figures["tenants_worse_off"]) == (None, None)
 
 
 def test_numbers_on_the_table_are_those_of_simulate(tmp_path: Path) -> None:
     path = put(tmp_path, make_document())
-    (found,) = figures_of(path, "fifo")
-    assert f"revenue                  {found['revenue']:g}\n" in said("simulate", path)
+    (figures,) = figures_of(path, "fifo")
+    assert f"revenue                  {figures['revenue']:g}\n" in output_of("simulate", path)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -238,6 +238,6 @@ def test_all_is_every_policy_the_scenario_can_do_with(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     document["jobs"][0]["speed"] = [1.0]  # nobody who reads speed functions takes one with a single coefficient
     path.write_text(json.dumps(document))
-    found, left_out = every_policy(path)
-    assert "optimus" not in {variant.name for variant in found}
+    possible, left_out = every_policy(path)
+    assert "optimus" not in {variant.name for variant in possible}
     assert any(reason.startswith("optimus (") for reason in left_out)

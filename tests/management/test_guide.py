@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.management.files import ROOT, put, said
+from tests.management.files import ROOT, output_of, put
 
 GUIDE = (ROOT / "docs" / "guide" / "scenario-files.md").read_text(encoding="utf-8")
 
@@ -18,7 +18,7 @@ def block(language: str) -> str:
 
 
 def test_the_example_of_the_guide_gives_what_the_guide_shows(tmp_path: Path) -> None:
-    shown = said("simulate", put(tmp_path, block("json")))
+    shown = output_of("simulate", put(tmp_path, block("json")))
     assert block("text") in shown
 
 

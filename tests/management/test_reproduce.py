@@ -23,7 +23,7 @@ from scheduling.lab.reproduction.measuring import MEASURES
 from scheduling.lab.reproduction.pictures import pictures_of
 from scheduling.lab.reproduction.writing import report
 from scheduling.lab.running import policies_build
-from tests.management.files import manage, refused, said
+from tests.management.files import manage, output_of, refused
 
 MARKET = {"preset": "astraea", "tenants": 2, "servers": 4, "longest": 6, "slots": 17, "span": 3, "cells": False}
 
@@ -78,7 +78,7 @@ def test_every_line_of_a_figure_can_be_built_in_its_world(figure: Figure) -> Non
 
 
 def test_the_list_has_every_figure_and_why_others_are_missing() -> None:
-    shown = said("reproduce", "--list")
+    shown = output_of("reproduce", "--list")
     assert all(figure.name in shown for figure in FIGURES.values())
     assert all(omitted.reason in shown for omitted in OMITTED)
     assert len({*FIGURES, *(omitted.name for omitted in OMITTED)}) == len(FIGURES) + len(OMITTED)
@@ -98,7 +98,7 @@ def test_a_swept_argument_gives_a_curve_for_every_line_with_its_spread() -> None
     assert len(repeated.figures) == 2 * 2 * 2
     assert [len(scenario_of(point).jobs) for point in repeated.points[:4]] == [3, 3, 6, 6]
     assert repeated.points[0].seed != repeated.points[1].seed
-    own = [found["revenue"] for found in repeated.figures[:2]]
+    own = [figures["revenue"] for figures in repeated.figures[:2]]
     assert repeated.curve(0, "revenue")[0] == pytest.approx(np.mean([number or 0.0 for number in own]))
     assert repeated.spread(0, "revenue")[0] == pytest.approx(np.std([number or 0.0 for number in own], ddof=1))
     assert repeated.figures == run(make_figure()).figures
@@ -116,7 +116,7 @@ def test_a_swept_adjustment_reaches_the_policy_and_the_picture() -> None:
 
 
 def test_a_table_runs_no_market_and_leaves_its_files(tmp_path: Path) -> None:
-    shown = said("reproduce", "optimus-t3", "--scale", "small", "--processes", 1, "--output", tmp_path)
+    shown = output_of("reproduce", "optimus-t3", "--scale", "small", "--processes", 1, "--output", tmp_path)
     names = ("runs.csv", "means.csv", "verdicts.csv")
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
         [*(f"optimus-t3-{name}" for name in names), "optimus-t3.png", "optimus-t3.svg"]
@@ -264,7 +264,7 @@ def test_what_no_run_can_miss_is_a_check_of_the_code() -> None:
 
 
 def min_awarded(repeated: Repeated) -> float:
-    return min(found["awarded"] or 0.0 for found in repeated.figures[4:])
+    return min(figures["awarded"] or 0.0 for figures in repeated.figures[4:])
 
 
 # --- the offline bound of Astraea -----------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def test_nobody_exceeds_the_offline_bound() -> None:
     figure = make_figure(values=(3,), measures=("part_of_optimum",), claims=(), world={**MARKET, "slots": 9})
     parts = run(figure).figures
     assert len(parts) == 4
-    for found in parts:
-        part = found["part_of_optimum"]
+    for figures in parts:
+        part = figures["part_of_optimum"]
         assert part is not None
         assert part <= 1.0 + 1e-9
 

@@ -74,8 +74,8 @@ def test_jobs_bring_their_true_speed_function_also_without_a_cap() -> None:
         alone, usual = (elastic_rate(each, 1, 1, (0, 0), 1.0, centralized=False) for each in (job, before))
         assert job.work / alone == pytest.approx(before.work / usual)  # as long as before
         for workers, ps in ((1, 1), (7, 3), (52, 40)):
-            left = 1000 / minibatches_per_second(job, apart(workers, ps))
-            assert seconds_left(job, 1000, workers, ps) == pytest.approx(left)
+            seconds = 1000 / minibatches_per_second(job, apart(workers, ps))
+            assert seconds_left(job, 1000, workers, ps) == pytest.approx(seconds)
 
 
 def test_an_error_of_the_speed_is_one_of_the_belief_alone() -> None:

@@ -45,8 +45,8 @@ def apart(workers: int, ps: int) -> list[Row]:
 
 @pytest.mark.parametrize("mode", [ASYNC, SYNC])
 def test_the_coefficients_of_a_resnet_are_to_each_other_as_in_the_publication(mode: str) -> None:
-    found = np.array(coefficients(first("resnet-50", mode)))
-    assert found / found[0] == pytest.approx(np.array(TABLE_2[mode]) / TABLE_2[mode][0])
+    numbers = np.array(coefficients(first("resnet-50", mode)))
+    assert numbers / numbers[0] == pytest.approx(np.array(TABLE_2[mode]) / TABLE_2[mode][0])
 
 
 @pytest.mark.parametrize("model", ["resnet-50", "vgg-16", "dssm"])
@@ -87,8 +87,8 @@ def test_jobs_bring_the_speed_function_that_they_have_with_units_apart() -> None
     assert {job.samples.mode for job in scenario.jobs} == {ASYNC, SYNC}
     for job in scenario.jobs:
         for workers, ps in ((1, 1), (7, 3), (3, 7), (16, 16)):
-            left = 1000 / minibatches_per_second(job, apart(workers, ps))
-            assert seconds_left(job, 1000, workers, ps) == pytest.approx(left)
+            seconds = 1000 / minibatches_per_second(job, apart(workers, ps))
+            assert seconds_left(job, 1000, workers, ps) == pytest.approx(seconds)
 
 
 def test_all_or_none_of_the_jobs_can_be_synchronous() -> None:
@@ -105,22 +105,22 @@ class Told:
         self.servers = servers
 
     def decide(self, view: View) -> Plan:
-        asked = int(view.memory.get("asked", 0))
-        job, server = view.waiting[0], self.servers[asked]
+        count = int(view.memory.get("asked", 0))
+        job, server = view.waiting[0], self.servers[count]
         placement = Placement(GangUnits(2, 1), [server, server], [server], Cursors())
         booking: Booking = slot_booking(job, float(view.remaining[0]), placement, replace(view, memory={}))
-        return Plan([booking], memory={"asked": asked + 1})
+        return Plan([booking], memory={"asked": count + 1})
 
 
 def test_work_is_that_of_the_mode_and_who_moves_loses_half_a_minute() -> None:
     scenario = market()
     job = max(scenario.jobs, key=lambda job: job.work)
-    policy, memory, left, work = AtAnotherSpeed(Told(1, 1, 2, 2), minibatches_per_second), {}, float(job.work), []
+    policy, memory, rest, work = AtAnotherSpeed(Told(1, 1, 2, 2), minibatches_per_second), {}, float(job.work), []
     for slot in range(4):
         view = make_view((job,), slot=slot, cluster=scenario.cluster)
-        plan = policy.decide(replace(view, memory=memory, remaining=np.array([left])))
+        plan = policy.decide(replace(view, memory=memory, remaining=np.array([rest])))
         memory, work = dict(plan.memory or {}), [*work, plan.bookings[0].work]
-        left -= work[-1]
+        rest -= work[-1]
     whole = minibatches_per_second(job, [(1, 2, 1)]) * 600.0
     assert work == pytest.approx([whole, whole, whole * 570 / 600, whole])
 

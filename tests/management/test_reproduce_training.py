@@ -115,10 +115,10 @@ def test_a_policy_that_is_told_other_epochs_still_does_the_real_work() -> None:
     """Also with jobs that have far more epochs than was said: they end, later, and not one mini-batch is missing."""
     scenario = market()
     settings = {"name": "tetris"}
-    told = epochs_error(build(settings, scenario.cluster, scenario.jobs), scenario, 0.4)
-    believed = told.beliefs(beginning(scenario)).jobs  # type: ignore[attr-defined]
+    wrong_policy = epochs_error(build(settings, scenario.cluster, scenario.jobs), scenario, 0.4)
+    believed = wrong_policy.beliefs(beginning(scenario)).jobs  # type: ignore[attr-defined]
     assert {round(job.epochs / believed[job.number].epochs, 1) for job in scenario.jobs} == {0.6, 1.4}
-    outcome = simulate(scenario, {"batch": told})
+    outcome = simulate(scenario, {"batch": wrong_policy})
     for track in outcome.tracks:
         assert track.state == "awarded"
         assert sum(booking.work for booking in track.bookings) == pytest.approx(track.job.work)
@@ -131,8 +131,8 @@ def test_a_policy_that_is_told_other_epochs_still_does_the_real_work() -> None:
 def test_an_error_of_nothing_changes_nothing() -> None:
     scenario = market()
     policy = build({"name": "srtf"}, scenario.cluster, scenario.jobs)
-    plain, told = (simulate(scenario, {"batch": each}) for each in (policy, epochs_error(policy, scenario, 0.0)))
-    for one, other in zip(plain.tracks, told.tracks, strict=True):
+    plain, same = (simulate(scenario, {"batch": each}) for each in (policy, epochs_error(policy, scenario, 0.0)))
+    for one, other in zip(plain.tracks, same.tracks, strict=True):
         assert [(b.start, b.allocation, b.work) for b in one.bookings] == [
             (b.start, b.allocation, b.work) for b in other.bookings
         ]
@@ -142,11 +142,11 @@ def test_speeds_vary_while_the_type_s_speed_is_what_is_told() -> None:
     scenario = market()
     varied, _ = speed_variation(scenario, {}, 0.25)
     wrong, _ = speed_error(scenario, {}, 0.25)
-    for job, slow, told in zip(scenario.jobs, varied.jobs, wrong.jobs, strict=True):
+    for job, slow, wrong_job in zip(scenario.jobs, varied.jobs, wrong.jobs, strict=True):
         before, after = (elastic_rate(each, 3, 2, (0, 0), 1.0, centralized=False) for each in (job, slow))
         assert after / before == pytest.approx(1.25) or after / before == pytest.approx(0.75)
-        assert elastic_rate(told, 3, 2, (0, 0), 1.0, centralized=False) == before
-        by = sum(slow.samples.speed) / sum(told.samples.speed)
+        assert elastic_rate(wrong_job, 3, 2, (0, 0), 1.0, centralized=False) == before
+        by = sum(slow.samples.speed) / sum(wrong_job.samples.speed)
         assert by == pytest.approx(1.25) or by == pytest.approx(0.75)
     exact, _ = speed_variation(scenario, {}, 0.0)
     assert [job.gradient_mb for job in exact.jobs] == [job.gradient_mb for job in scenario.jobs]

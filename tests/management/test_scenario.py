@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.core.scenario import read
-from tests.management.files import manage, refused, said
+from tests.management.files import manage, output_of, refused
 
 PHILLY_JOBS = """job_id,tenant,submit_s,gpus,duration_s,status
 p1,aaa,10,1,7200,unknown
@@ -36,7 +36,7 @@ def put_table(folder: Path, name: str, text: str) -> Path:
 def test_reads_philly_packed_or_not(tmp_path: Path) -> None:
     jobs, tenants = put_table(tmp_path, "jobs.csv.gz", PHILLY_JOBS), put_table(tmp_path, "tenants.csv", PHILLY_TENANTS)
     options = ("--from-day", 0, "--days", 2, "--seed", 1, "--output", tmp_path / "S.json")
-    shown = said("scenario", "philly", "--jobs", jobs, "--tenants", tenants, *options)
+    shown = output_of("scenario", "philly", "--jobs", jobs, "--tenants", tenants, *options)
     scenario = read((tmp_path / "S.json").read_text())
     assert len(scenario.jobs) == 2
     assert {tenant.name for tenant in scenario.cluster.tenants} == {"aaa", "bbb"}
@@ -48,14 +48,14 @@ def test_reads_philly_packed_or_not(tmp_path: Path) -> None:
 
 def test_reads_helios(tmp_path: Path) -> None:
     hours = put_table(tmp_path, "vc_hourly.csv.gz", HELIOS)
-    said("scenario", "helios", "--hours", hours, "--days", 1, "--output", tmp_path / "S.json")
+    output_of("scenario", "helios", "--hours", hours, "--days", 1, "--output", tmp_path / "S.json")
     assert {t.name for t in read((tmp_path / "S.json").read_text()).cluster.tenants} == {"vc1", "vc2"}
 
 
 def test_reads_alibaba(tmp_path: Path) -> None:
     jobs, machines = put_table(tmp_path, "j.csv", ALIBABA_JOBS), put_table(tmp_path, "m.csv", ALIBABA_MACHINES)
     options = ("--from-day", 0, "--days", 1, "--tenants", 2, "--output", tmp_path / "S.json")
-    said("scenario", "alibaba", "--jobs", jobs, "--machines", machines, *options)
+    output_of("scenario", "alibaba", "--jobs", jobs, "--machines", machines, *options)
     scenario = read((tmp_path / "S.json").read_text())
     assert (len(scenario.jobs), len(scenario.cluster.tenants)) == (2, 2)
 
@@ -63,7 +63,7 @@ def test_reads_alibaba(tmp_path: Path) -> None:
 def test_draws_the_same_market_from_the_same_seed(tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
         options = ("--jobs", 20, "--servers", 6, "--tenants", 3, "--seed", seed, "--output", tmp_path / name)
-        said("scenario", "synthetic", *options)
+        output_of("scenario", "synthetic", *options)
     one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
     assert one == two
     assert one != other
@@ -71,13 +71,13 @@ def test_draws_the_same_market_from_the_same_seed(tmp_path: Path) -> None:
 
 def test_writes_the_policy_it_is_told_to(tmp_path: Path) -> None:
     options = ("--policy", "fifo", "--set", "workers=3", "--output", tmp_path / "S.json")
-    said("scenario", "synthetic", "--jobs", 5, "--servers", 4, "--tenants", 2, *options)
+    output_of("scenario", "synthetic", "--jobs", 5, "--servers", 4, "--tenants", 2, *options)
     assert read((tmp_path / "S.json").read_text()).policy == {"name": "fifo", "workers": 3}
 
 
 def test_pins_no_cells_when_told_so(tmp_path: Path) -> None:
     options = ("--no-cells", "--output", tmp_path / "S.json")
-    said("scenario", "synthetic", "--jobs", 5, "--servers", 4, "--tenants", 2, *options)
+    output_of("scenario", "synthetic", "--jobs", 5, "--servers", 4, "--tenants", 2, *options)
     assert read((tmp_path / "S.json").read_text()).cluster.cells is None
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cases import cases
 from tests.core.scenario_documents import Document, at, changed, make_document, make_row
-from tests.management.files import manage, put, refused, result_of, said
+from tests.management.files import manage, output_of, put, refused, result_of
 
 CASES = cases("guarantee")
 
@@ -28,20 +28,20 @@ def without_seconds(path: Path) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_decides_the_shared_cases_as_expected(tmp_path: Path, case: dict[str, Any]) -> None:
-    said("simulate", put(tmp_path, case["scenario"]), "--output", tmp_path / "R.json")
+    output_of("simulate", put(tmp_path, case["scenario"]), "--output", tmp_path / "R.json")
     result = result_of(tmp_path / "R.json")
     rows = {row["name"]: row for row in result["jobs"]}
     for expected in case["expect"]["jobs"]:
         for field, value in expected.items():
-            found = rows[expected["name"]][field]
-            assert found == (value if isinstance(value, str) else pytest.approx(value, abs=1e-9)), field
+            outcome = rows[expected["name"]][field]
+            assert outcome == (value if isinstance(value, str) else pytest.approx(value, abs=1e-9)), field
     assert {row["name"]: row["gain"] for row in result["tenants"]} == pytest.approx(case["expect"]["gains"])
     assert {row["name"]: row["alone"] for row in result["tenants"]} == pytest.approx(case["expect"]["alone"])
 
 
 def test_writes_the_fields_of_the_format_in_their_order(tmp_path: Path) -> None:
     rows = [make_row("j0"), make_row("j1", tenant="u2", arrival=1.5, ps_mbps=2)]
-    said("simulate", put(tmp_path, make_document(jobs=rows)), "--output", tmp_path / "R.json")
+    output_of("simulate", put(tmp_path, make_document(jobs=rows)), "--output", tmp_path / "R.json")
     result = result_of(tmp_path / "R.json")
     assert list(result) == ["format", "policy", "jobs", "tenants", "metrics", "seconds"]
     assert result["format"] == "result/1"
@@ -61,37 +61,37 @@ def test_writes_the_same_bytes_each_time_but_for_the_seconds(tmp_path: Path) -> 
     rows = [make_row(f"j{k}", tenant=f"u{1 + k % 2}", arrival=k * 0.7, epochs=1 + k % 5) for k in range(30)]
     policy = {"name": "astraea", "mode": "guarantee"}
     scenario = put(tmp_path, make_document(jobs=rows, policy=policy))
-    said("simulate", scenario, "--output", tmp_path / "one.json")
-    said("simulate", scenario, "--output", tmp_path / "two.json")
+    output_of("simulate", scenario, "--output", tmp_path / "one.json")
+    output_of("simulate", scenario, "--output", tmp_path / "two.json")
     assert without_seconds(tmp_path / "one.json") == without_seconds(tmp_path / "two.json")
 
 
 def test_a_result_names_the_policy_so_fully_that_it_can_be_run_again(tmp_path: Path) -> None:
     rows = [make_row(f"j{k}", tenant=f"u{1 + k % 2}", arrival=k * 0.7) for k in range(20)]
     scenario = make_document(jobs=rows, policy={"name": "astraea", "mode": "guarantee"})
-    said("simulate", put(tmp_path, scenario), "--output", tmp_path / "one.json")
+    output_of("simulate", put(tmp_path, scenario), "--output", tmp_path / "one.json")
     replayed = {**scenario, "policy": result_of(tmp_path / "one.json")["policy"]}
-    said("simulate", put(tmp_path, replayed), "--output", tmp_path / "two.json")
+    output_of("simulate", put(tmp_path, replayed), "--output", tmp_path / "two.json")
     assert without_seconds(tmp_path / "one.json") == without_seconds(tmp_path / "two.json")
 
 
 def test_another_policy_begins_with_its_own_defaults(tmp_path: Path) -> None:
     policy = {"name": "astraea", "theta": {"worker": 16, "ps": 16}}
     scenario = put(tmp_path, make_document(policy=policy))
-    said("simulate", scenario, "--policy", "fifo", "--set", "workers=1", "--output", tmp_path / "R.json")
+    output_of("simulate", scenario, "--policy", "fifo", "--set", "workers=1", "--output", tmp_path / "R.json")
     assert result_of(tmp_path / "R.json")["policy"] == {"name": "fifo", "workers": 1, "seed": 1}
 
 
 def test_the_same_policy_keeps_the_fields_of_the_file(tmp_path: Path) -> None:
     scenario = put(tmp_path, make_document())
-    said("simulate", scenario, "--policy", "fifo", "--set", "seed=5", "--output", tmp_path / "R.json")
+    output_of("simulate", scenario, "--policy", "fifo", "--set", "seed=5", "--output", tmp_path / "R.json")
     assert result_of(tmp_path / "R.json")["policy"] == {"name": "fifo", "workers": 2, "seed": 5}
 
 
 def test_sets_fields_inside_fields(tmp_path: Path) -> None:
     scenario = put(tmp_path, make_document(policy={"name": "astraea"}))
     changes = ("--set", "theta.worker=16", "--set", "theta.ps=3.5", "--set", "mode=guarantee", "--set", "clock.first=2")
-    said("simulate", scenario, *changes, "--set", "clock.cap=8", "--output", tmp_path / "R.json")
+    output_of("simulate", scenario, *changes, "--set", "clock.cap=8", "--output", tmp_path / "R.json")
     policy = result_of(tmp_path / "R.json")["policy"]
     assert (policy["theta"], policy["mode"]) == ({"worker": 16.0, "ps": 3.5}, "guarantee")
     assert (policy["clock"]["first"], policy["clock"]["cap"]) == (2, 8)
@@ -104,7 +104,7 @@ def test_the_instant_lane_has_a_policy_of_its_own(tmp_path: Path) -> None:
     policies = {"policy": batch, "instant": {"name": "oasis", "units": "chunks"}}
     scenario = put(tmp_path, make_document(jobs=rows, **policies))
     changes = ("--set", "policy.rounds=1", "--set", "instant.units=worker_slots")
-    said("simulate", scenario, *changes, "--output", tmp_path / "R.json")
+    output_of("simulate", scenario, *changes, "--output", tmp_path / "R.json")
     result = result_of(tmp_path / "R.json")
     assert (result["policy"]["name"], result["instant"]["name"]) == ("astraea", "oasis")
     assert result["instant"]["units"] == "worker_slots"
@@ -115,7 +115,7 @@ def test_the_instant_lane_has_a_policy_of_its_own(tmp_path: Path) -> None:
 def test_a_tenant_alone_has_its_own_cells_and_no_neighbours(tmp_path: Path) -> None:
     rows = [make_row("long", tenant="u2", epochs=10, ps_mbps=10), make_row("short", tenant="u1", ps_mbps=10)]
     scenario = put(tmp_path, make_document(jobs=rows, policy={"name": "fifo", "workers": 2}))
-    said("simulate", scenario, "--output", tmp_path / "R.json")
+    output_of("simulate", scenario, "--output", tmp_path / "R.json")
     gain, alone = (
         {row["name"]: row[name] for row in result_of(tmp_path / "R.json")["tenants"]} for name in ("gain", "alone")
     )
@@ -127,12 +127,12 @@ def test_nothing_says_what_alone_would_mean_without_cells(tmp_path: Path) -> Non
     document = make_document()
     for server in document["servers"]:
         del server["cells"]
-    said("simulate", put(tmp_path, document), "--output", tmp_path / "R.json")
+    output_of("simulate", put(tmp_path, document), "--output", tmp_path / "R.json")
     assert [row["alone"] for row in result_of(tmp_path / "R.json")["tenants"]] == [None, None]
 
 
 def test_runs_a_scenario_without_jobs(tmp_path: Path) -> None:
-    assert "awarded" in said("simulate", put(tmp_path, make_document(jobs=[])), "--output", tmp_path / "R.json")
+    assert "awarded" in output_of("simulate", put(tmp_path, make_document(jobs=[])), "--output", tmp_path / "R.json")
     assert result_of(tmp_path / "R.json")["jobs"] == []
 
 
@@ -140,7 +140,7 @@ def test_runs_a_scenario_without_jobs(tmp_path: Path) -> None:
 
 
 def test_shows_each_job_while_they_are_few(tmp_path: Path) -> None:
-    shown = said("simulate", put(tmp_path, make_document()))
+    shown = output_of("simulate", put(tmp_path, make_document()))
     assert shown.startswith("S.json: fifo, 2 servers, 2 tenants, 2 jobs, 32 slots\n")
     assert any(line.split()[:3] == ["j1", "u2", "awarded"] for line in shown.splitlines())
     assert "fairness variance" in shown
@@ -148,7 +148,7 @@ def test_shows_each_job_while_they_are_few(tmp_path: Path) -> None:
 
 def test_counts_reasons_where_jobs_are_many(tmp_path: Path) -> None:
     rows = [make_row(f"j{k}", epochs=64) for k in range(60)]
-    shown = said("simulate", put(tmp_path, make_document(jobs=rows)))
+    shown = output_of("simulate", put(tmp_path, make_document(jobs=rows)))
     assert "j59" not in shown
     assert any(line.split()[0] == "waiting" and line.split()[-1].isdigit() for line in shown.splitlines() if line)
 
@@ -158,7 +158,7 @@ def test_counts_reasons_where_jobs_are_many(tmp_path: Path) -> None:
 
 def test_runs_many_files_into_a_folder(tmp_path: Path) -> None:
     paths = [put(tmp_path, make_document(jobs=[make_row(epochs=k)]), f"{k}.json") for k in (1, 2, 3)]
-    shown = said("simulate", *paths, "--output", tmp_path / "results")
+    shown = output_of("simulate", *paths, "--output", tmp_path / "results")
     assert [line.split(":")[0] for line in shown.splitlines()] == ["1.json", "2.json", "3.json"]
     ends = [result_of(tmp_path / "results" / f"{k}.json")["jobs"][0]["end"] for k in (1, 2, 3)]
     assert ends == [1, 2, 3]
@@ -289,13 +289,13 @@ def test_a_place_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[object] = []
-    monkeypatch.setattr("scheduling.management.commands.simulate.run", lambda *given: ran.append(given))
+    monkeypatch.setattr("scheduling.management.commands.simulate.run", lambda *arguments: ran.append(arguments))
     refused("simulate", put(tmp_path, make_document()), "--output", tmp_path / "no" / "R.json")
     assert not ran
 
 
 def test_says_in_what_it_counts(tmp_path: Path) -> None:
-    shown = said("simulate", put(tmp_path, make_document()))
+    shown = output_of("simulate", put(tmp_path, make_document()))
     assert shown.splitlines()[-1].startswith("Amounts in credits, times in slots of 3,600 s from 0;")
 
 

@@ -27,7 +27,7 @@ from scheduling.lab.running import policies_build
 from scheduling.lab.weights import weights_read
 from scheduling.lab.worlds import WORLDS
 from tests.core.scenario_documents import make_document
-from tests.management.files import manage, put, refused, result_of, said
+from tests.management.files import manage, output_of, put, refused, result_of
 
 QUICK = ("--jobs", 4, "--lessons", 2, "--passes", 2, "--every", 1, "--validation", 1, "--held-out", 2, "--replay", 512)
 
@@ -36,12 +36,12 @@ QUICK = ("--jobs", 4, "--lessons", 2, "--passes", 2, "--every", 1, "--validation
 def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "S.json"
     size = ("--servers", 4, "--jobs", 4, "--span", 3, "--slots", 30, "--tenants", 1, "--no-cells")
-    said("scenario", "synthetic", "--preset", "dl2", *size, "--output", path)
+    output_of("scenario", "synthetic", "--preset", "dl2", *size, "--output", path)
     return path
 
 
 def train(scenario: Path, folder: Path, *arguments: object) -> str:
-    return said("train_dl2", "--scenario", scenario, "--out", folder, *QUICK, *arguments)
+    return output_of("train_dl2", "--scenario", scenario, "--out", folder, *QUICK, *arguments)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -92,7 +92,7 @@ def test_the_same_command_gives_the_same_bytes_interrupted_or_not(
 def test_what_is_trained_can_be_run(scenario: Path, tmp_path: Path) -> None:
     train(scenario, tmp_path / "out", "--rounds", 1, "--clusters", 2, "--offline")
     weights, result = tmp_path / "out" / "weights.npz", tmp_path / "R.json"
-    said("simulate", scenario, "--policy", "offline_rl", "--set", f"weights={weights}", "--output", result)
+    output_of("simulate", scenario, "--policy", "offline_rl", "--set", f"weights={weights}", "--output", result)
     policy = result_of(result)["policy"]
     assert (policy["name"], policy["weights"], len(policy["digest"])) == ("offline_rl", str(weights), 64)
     missing = refused("simulate", scenario, "--policy", "dl2", "--set", "weights=nowhere.npz")
@@ -173,7 +173,7 @@ def test_a_network_that_lost_its_post_is_named_in_the_report(scenario: Path, tmp
     arrays = training.courses.unpack((tmp_path / "out" / "weights.npz").read_bytes())
     outdated = arrays["schema"].tobytes().replace(b"dl2/1", b"dl2/0")
     (tmp_path / "old.npz").write_bytes(training.courses.pack(arrays | {"schema": np.frombuffer(outdated, np.uint8)}))
-    shown = said("simulate", scenario, "--policy", "dl2", "--set", f"weights={tmp_path / 'old.npz'}")
+    shown = output_of("simulate", scenario, "--policy", "dl2", "--set", f"weights={tmp_path / 'old.npz'}")
     assert "dominant_resource_fairness decided in place of the network from slot" in shown
     assert "made for another version of the program" in shown
 

@@ -53,7 +53,7 @@ def trigger_lock() -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.parametrize(
-    ("lock", "isolation", "taken"),
+    ("lock", "isolation", "units"),
     [
         (UPDATE_OF_NOTHING, "READ COMMITTED", 5),
         (UPDATE_OF_NOTHING, "REPEATABLE READ", 5),
@@ -65,14 +65,14 @@ def trigger_lock() -> Iterator[Callable[[str], None]]:
     ids=lambda value: str(value).split()[0] if isinstance(value, str) else str(value),
 )
 def test_two_owners_who_each_take_five_of_eight_get_both_only_without_the_lock(
-    lock: str, isolation: str, taken: int, trigger_lock: Callable[[str], None]
+    lock: str, isolation: str, units: int, trigger_lock: Callable[[str], None]
 ) -> None:
     server = make_server(make_pool(), worker=8)
     owners = make_tenant("lumen"), make_tenant("castor")
     trigger_lock(lock)
     second_fails = insert_at_once(server, owners, isolation)
-    assert units_taken() == taken
-    assert second_fails == (taken <= 8)
+    assert units_taken() == units
+    assert second_fails == (units <= 8)
 
 
 def insert_at_once(server: Server, owners: tuple[Tenant, Tenant], isolation: str) -> bool:

@@ -31,9 +31,9 @@ CAPACITY_VERSION = {"capacity-version": "worker.8 ps.2"}  # of `server`
 def server() -> Server:
     """Eight workers, six of them lumen's, and two parameter servers; castor owns nothing."""
     lumen, _ = make_tenant("lumen"), make_tenant("castor")
-    found = make_server(make_pool())
-    make_cells(found, lumen, {"worker": 6})
-    return found
+    server_of_lumen = make_server(make_pool())
+    make_cells(server_of_lumen, lumen, {"worker": 6})
+    return server_of_lumen
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def post(client: Client, path: str, **fields: object):
     return client.post(path, {name: str(value) for name, value in fields.items()}, secure=True)
 
 
-def said(answer) -> str:
+def words_of(answer) -> str:
     return text_of(answer.content.decode())
 
 
@@ -114,7 +114,7 @@ def test_tables_are_exported(server: Server, operator: Client, path: str) -> Non
 def test_every_change_asks_for_its_reason(server: Server, operator: Client) -> None:
     before = AuditEntry.objects.count()
     for path in changes(server):
-        assert "Say why" in said(post(operator, path, reason="  ")), path
+        assert "Say why" in words_of(post(operator, path, reason="  ")), path
     assert AuditEntry.objects.count() == before
 
 
@@ -125,8 +125,8 @@ def test_a_server_is_added_with_its_reason(server: Server, operator: Client) -> 
     fields = {"add-name": "s02", "add-units-worker": 4, "add-units-ps": 1, "add-hosts_workers": "on"}
     answer = post(operator, "/operator/pools/main/servers/new/", **fields, **{"add-reason": "new rack"})
     assert answer.status_code == 302
-    made = Server.objects.get(name="s02")
-    assert (made.hosts_workers, made.hosts_ps) == (True, False)
+    server_row = Server.objects.get(name="s02")
+    assert (server_row.hosts_workers, server_row.hosts_ps) == (True, False)
     assert (entry("server_add").reason, entry("server_add").after["capacity"]) == ("new rack", {"worker": 4, "ps": 1})
 
 
@@ -159,7 +159,7 @@ def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(se
 def test_a_capacity_is_shown_before_and_after_and_then_remembered(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/capacity/"
     fields = CAPACITY_VERSION | {"capacity-units-worker": 10, "capacity-units-ps": 2, "capacity-reason": "bigger"}
-    looked = said(post(operator, f"{path}?part=effect", **fields))
+    looked = words_of(post(operator, f"{path}?part=effect", **fields))
     assert "worker: units 8 10" in looked
     assert "left for the operator 2 4" in looked
     assert server.capacities.get(resource__name="worker").units == 8
@@ -178,7 +178,7 @@ def test_of_two_operators_neither_undoes_what_the_other_has_just_changed(server:
     workers = fields | {"capacity-units-worker": 10, "capacity-units-ps": 2}
     assert post(other, f"{path}capacity/", **workers).status_code == 302
     answer = post(operator, f"{path}capacity/", **fields, **{"capacity-units-worker": 8, "capacity-units-ps": 4})
-    assert "This was changed while you looked at it." in said(answer)
+    assert "This was changed while you looked at it." in words_of(answer)
     assert dict(server.capacities.values_list("resource__name", "units")) == {"worker": 10, "ps": 2}
     again = re.search(r'name="capacity-version" value="([^"]*)"', answer.content.decode())
     assert again, "it may be sent again"
@@ -189,13 +189,13 @@ def test_of_two_operators_neither_undoes_what_the_other_has_just_changed(server:
 
 def test_a_server_is_drained_and_returned(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/state/"
-    assert "in service draining" in said(post(operator, f"{path}?part=effect", **{"state-action": "drain"}))
+    assert "in service draining" in words_of(post(operator, f"{path}?part=effect", **{"state-action": "drain"}))
     post(operator, path, **{"state-action": "drain", "state-reason": "fan"})
     server.refresh_from_db()
     assert server.state == ServerState.DRAINING
     again = post(operator, path, **{"state-action": "drain", "state-reason": "fan"})
     assert again.status_code == 200  # somebody was faster
-    assert "s01 is draining by now." in said(again)
+    assert "s01 is draining by now." in words_of(again)
     post(operator, path, **{"state-action": "return", "state-reason": "mended"})
     server.refresh_from_db()
     assert server.state == ServerState.IN_SERVICE
@@ -221,8 +221,8 @@ def test_a_loss_says_first_what_it_would_refund_and_wants_the_name(server: Serve
     assert post(operator, path, **{"lose-name": "s01", "lose-reason": "smoke"}).status_code == 302
     assert money(castor) == (998_000_000, 0, 0)
     again = post(operator, path, **{"lose-name": "s01", "lose-reason": "smoke"})  # somebody was faster
-    assert "s01 is lost already." in said(again)
-    assert "s01 is lost already." in said(post(operator, path, **{"lose-name": "s1", "lose-reason": ""}))
+    assert "s01 is lost already." in words_of(again)
+    assert "s01 is lost already." in words_of(post(operator, path, **{"lose-name": "s1", "lose-reason": ""}))
     row = entry("server_lose")
     assert (row.reason, row.before["state"], row.after["refunded"]) == ("smoke", "in_service", 4_000_000)
 
@@ -256,7 +256,7 @@ def test_cells_above_the_capacity_are_refused_at_the_field_that_was_raised(serve
 
 def test_what_is_left_for_the_operator_is_shown_while_cells_are_edited(server: Server, operator: Client) -> None:
     path = f"/operator/cells/{server.pk}/?part=effect"
-    looked = said(post(operator, path, **cells(server, lumen_worker=3, castor_worker=4)))
+    looked = words_of(post(operator, path, **cells(server, lumen_worker=3, castor_worker=4)))
     assert "Workers 8 6 → 7 2 → 1" in looked
     assert "Castor: workers 0 4" in looked
     assert "Lumen: workers 6 3" in looked
@@ -265,10 +265,10 @@ def test_what_is_left_for_the_operator_is_shown_while_cells_are_edited(server: S
 def test_cells_are_changed_and_each_owner_remembers_its_own(server: Server, operator: Client) -> None:
     path = f"/operator/cells/{server.pk}/"
     assert post(operator, path, **cells(server, lumen_worker=3, castor_worker=5, castor_ps=1)).status_code == 302
-    found = {
+    cells_by_tenant = {
         row.tenant.slug: (row.reason, row.before, row.after) for row in AuditEntry.objects.filter(action="cells_change")
     }
-    assert found == {
+    assert cells_by_tenant == {
         "lumen": ("sold a share", {"s01": {"worker": 6}}, {"s01": {"worker": 3}}),
         "castor": ("sold a share", {}, {"s01": {"worker": 5, "ps": 1}}),
     }
@@ -276,7 +276,7 @@ def test_cells_are_changed_and_each_owner_remembers_its_own(server: Server, oper
 
 def test_cells_that_somebody_else_has_changed_meanwhile_are_not_overwritten(server: Server, operator: Client) -> None:
     answer = post(operator, f"/operator/cells/{server.pk}/", **cells(server, version="lumen.worker.5", lumen_worker=1))
-    assert "were changed while you looked at them" in said(answer)
+    assert "were changed while you looked at them" in words_of(answer)
     assert not AuditEntry.objects.filter(action="cells_change").exists()
 
 
@@ -341,15 +341,15 @@ def test_an_impossible_pool_is_refused_at_the_field(
 
 def test_a_pool_is_held_drained_and_resumed(server: Server, operator: Client) -> None:
     path = "/operator/pools/main/"
-    assert "Main is running held" in said(post(operator, f"{path}?part=effect", action="hold"))
-    for action, found in (("hold", (True, False)), ("drain", (True, True)), ("resume", (False, False))):
+    assert "Main is running held" in words_of(post(operator, f"{path}?part=effect", action="hold"))
+    for action, flags in (("hold", (True, False)), ("drain", (True, True)), ("resume", (False, False))):
         assert post(operator, path, action=action, reason="inspection").status_code == 302
-        assert {(clock.held, clock.draining) for clock in LaneClock.objects.all()} == {found}
+        assert {(clock.held, clock.draining) for clock in LaneClock.objects.all()} == {flags}
     assert entry("pool_drain").before == {"held": True, "draining": False}
     again = post(operator, path, action="resume", reason="again")
     assert again.status_code == 200
-    assert "Main is running by now." in said(again)
-    assert "running running" not in said(again)
+    assert "Main is running by now." in words_of(again)
+    assert "running running" not in words_of(again)
 
 
 # ---- credits
@@ -380,7 +380,7 @@ def test_a_form_sent_again_with_another_amount_moves_nothing_and_says_so(server:
     fields = credits()
     post(operator, "/operator/credits/", **fields)
     answer = post(operator, "/operator/credits/", **(fields | {"amount": "99"}))
-    assert "sent before with other contents" in said(answer)
+    assert "sent before with other contents" in words_of(answer)
     assert f'value="{fields["key"]}"' not in answer.content.decode()
     assert money(Tenant.objects.get(slug="lumen"))[0] == 12_500_000
 
@@ -388,7 +388,7 @@ def test_a_form_sent_again_with_another_amount_moves_nothing_and_says_so(server:
 def test_a_withdrawal_is_shown_before_and_after_and_never_goes_below_nothing(server: Server, operator: Client) -> None:
     lumen = Tenant.objects.get(slug="lumen")
     fund(lumen, 100)
-    looked = said(post(operator, "/operator/credits/?part=effect", **credits(amount="30", direction="withdraw")))
+    looked = words_of(post(operator, "/operator/credits/?part=effect", **credits(amount="30", direction="withdraw")))
     assert "Lumen: available 100.00 70.00" in looked
     html = post(operator, "/operator/credits/", **credits(amount="130", direction="withdraw")).content.decode()
     assert "can pay out 100.00 credits; 130.00 were asked for" in error_at(html, "amount")

@@ -22,7 +22,7 @@ from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tests.database import as_superuser, overrule
 from tests.ledger.builders import tamper
-from tests.management.files import refused, said
+from tests.management.files import output_of, refused
 from tests.scheduling.builders import make_pool
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
 
@@ -137,15 +137,15 @@ def test_says_why_a_file_is_not_taken(tmp_path: Path, content: bytes, name: str,
 
 
 def test_command_adds_and_lists(tmp_path: Path) -> None:
-    assert said("dl2_weights").strip() == "no weights but those shipped"
+    assert output_of("dl2_weights").strip() == "no weights but those shipped"
     digest = hashlib.sha256(trained()).hexdigest()
-    shown = said("dl2_weights", "--add", put(tmp_path, trained()), "--name", "mine")
+    shown = output_of("dl2_weights", "--add", put(tmp_path, trained()), "--name", "mine")
     assert shown.splitlines() == [
         f"mine: {digest}",
         'The policy of a new elastic pool that uses them: {"name": "dl2", "weights": "mine"}',
     ]
-    assert [word for line in said("dl2_weights").splitlines()[2:] for word in line.split()][0::4] == ["mine"]
-    assert digest in said("dl2_weights")
+    assert [word for line in output_of("dl2_weights").splitlines()[2:] for word in line.split()][0::4] == ["mine"]
+    assert digest in output_of("dl2_weights")
     assert refused("dl2_weights", "--name", "mine") == "--add: a file and its --name go together"
     assert refused("dl2_weights", "--add", tmp_path / "none.npz", "--name", "x").endswith(
         "cannot be read (no such file or directory)"
@@ -157,9 +157,9 @@ def test_a_scenario_of_the_pool_comes_with_its_weights(tmp_path: Path) -> None:
     pool, _, renter = make_elastic(MINE)
     job = make_elastic_job(pool, renter, max_ps=4)
     run(pool, 0, 3)
-    said("pool_scenario", "--pool", "main", "--from", "2026-03-02T12:00", "--to", "2026-03-02T12:01", "--output",
+    output_of("pool_scenario", "--pool", "main", "--from", "2026-03-02T12:00", "--to", "2026-03-02T12:01", "--output",
          tmp_path / "S.json")  # fmt: skip
     assert (tmp_path / "S.json.npz").read_bytes() == trained()
-    said("simulate", tmp_path / "S.json", "--output", tmp_path / "R.json")
+    output_of("simulate", tmp_path / "S.json", "--output", tmp_path / "R.json")
     (row,) = json.loads((tmp_path / "R.json").read_text())["jobs"]
     assert (row["name"], row["workers"], row["ps"], row["end"]) == (f"job {job.pk}", 4, 4, 3)

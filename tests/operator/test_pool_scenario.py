@@ -20,7 +20,7 @@ from scheduling.runs.failures import server_lose
 from tenants.access import Refused, access_of_system
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
-from tests.management.files import refused, said
+from tests.management.files import output_of, refused
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
 from tests.scheduling.live import fund, make_live_pool, member, submitted
@@ -32,7 +32,7 @@ NOON = "2026-03-02T12:00"
 
 
 def exported(folder: Path, pool: Pool, start: str = NOON, end: str = "2026-03-02T12:05", *more: object) -> Scenario:
-    said("pool_scenario", "--pool", pool.slug, "--from", start, "--to", end, "--output", folder / "S.json", *more)
+    output_of("pool_scenario", "--pool", pool.slug, "--from", start, "--to", end, "--output", folder / "S.json", *more)
     return read((folder / "S.json").read_text())
 
 
@@ -48,16 +48,16 @@ def awards_of(job: TrainingJob) -> list[Award]:
         return list(Award.objects.filter(job=job).order_by("start"))
 
 
-def told(award: Award) -> tuple[Any, ...]:
+def terms(award: Award) -> tuple[Any, ...]:
     return award.start, award.end, award.workers, award.ps, award.phase, award.placement
 
 
 def same_as_live(scenario: Scenario, jobs: list[TrainingJob]) -> int:
     """Compares every award with the booking of the simulation; how many there were."""
-    found, counted = simulated(scenario), 0
+    tracks, counted = simulated(scenario), 0
     for job in jobs:
-        bookings, awards = found[f"job {job.pk}"].bookings, awards_of(job)
-        assert [told(award) for award in awards] == [
+        bookings, awards = tracks[f"job {job.pk}"].bookings, awards_of(job)
+        assert [terms(award) for award in awards] == [
             (each.start, each.end, each.workers, each.ps, each.phase or "", each.placement or "") for each in bookings
         ]
         for award, booking in zip(awards, bookings, strict=True):
@@ -138,7 +138,7 @@ def test_what_is_still_to_come_is_no_part_of_the_period(tmp_path: Path) -> None:
     make_cells(make_server(pool), lumen, {"worker": 4, "ps": 1})
     make_waiting(pool, lumen)
     for options in ((), ("--to", "2999-01-01")):
-        said("pool_scenario", "--pool", "main", "--from", "2026-01-01", "--output", tmp_path / "S.json", *options)
+        output_of("pool_scenario", "--pool", "main", "--from", "2026-01-01", "--output", tmp_path / "S.json", *options)
         assert read((tmp_path / "S.json").read_text()).slots == 4  # one has passed, one runs, and as many to end in
 
 
@@ -193,7 +193,7 @@ def test_says_how_large_it_is_and_what_it_leaves_open(tmp_path: Path) -> None:
     pool, (lumen,) = make_market("lumen")
     make_waiting(pool, lumen, 1.0)
     path = tmp_path / "S.json"
-    shown = said("pool_scenario", "--pool", "main", "--from", NOON, "--to", "2026-03-02T12:01", "--output", path)
+    shown = output_of("pool_scenario", "--pool", "main", "--from", NOON, "--to", "2026-03-02T12:01", "--output", path)
     assert shown.splitlines() == [
         f"{path}: 1 job of 1 tenant, the last at slot 1 of 12; 1 server with 4 worker, 2 ps",
         "  note: machines, owners' instructions and policies are those of now, not of then",

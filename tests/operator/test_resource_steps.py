@@ -206,9 +206,9 @@ def test_a_pool_of_gpus_processors_and_memory_works_with_the_steps_that_were_set
         assert answer.field == "ps_demand.memory"
         assert f"0.5 or more in steps of 0.25, not {amount}; the nearest are {nearest}" in answer.sentence
     advance(pool, 1)
-    found = [again(job.job) for job in jobs if isinstance(job, Submitted)]
-    assert {job.state for job in found} <= {"awarded", "running"}
-    award, engine = award_of(found[0]), Counting()
+    awarded_jobs = [again(job.job) for job in jobs if isinstance(job, Submitted)]
+    assert {job.state for job in awarded_jobs} <= {"awarded", "running"}
+    award, engine = award_of(awarded_jobs[0]), Counting()
     runs_tick(engine=engine, at=moment(1.5))
     (gang,) = engine.started
     members = sum(sum(roles.values()) for roles in gang.generations[0].servers.values())
@@ -279,16 +279,16 @@ def test_the_operator_sees_and_sets_them_on_the_pools_page() -> None:
 def test_a_program_sees_and_sets_them() -> None:
     pool, lumen = make_pool(), make_tenant("lumen")
     caller = program_of(OPERATOR, lumen)
-    asked = {"steps": {"worker": {"least": "0.5", "step": "0.25"}}, "reason": "Sold in halves."}
-    answer = caller.post("pools/main/steps/", asked)
+    form = {"steps": {"worker": {"least": "0.5", "step": "0.25"}}, "reason": "Sold in halves."}
+    answer = caller.post("pools/main/steps/", form)
     assert answer.status_code == 200, answer.content
     assert answer.json()["resources"][0] == {"name": "worker", "label": "worker", "least": "0.5", "step": "0.25"}
     assert steps_of(pool) == {"worker": QUARTERS, "ps": ONES}
     problem(
-        caller.post("pools/main/steps/", asked | {"steps": {"gpu": {"least": "1", "step": "1"}}}), 422, "invalid_step"
+        caller.post("pools/main/steps/", form | {"steps": {"gpu": {"least": "1", "step": "1"}}}), 422, "invalid_step"
     )
     for amount in (1, 0.5, "1e3", " 1", "1_000", "١", "-1", "", "1.0000001", "NaN"):
-        wrong = asked | {"steps": {"worker": {"least": amount, "step": "1"}}}
+        wrong = form | {"steps": {"worker": {"least": amount, "step": "1"}}}
         assert caller.post("pools/main/steps/", wrong).status_code == 400, amount
     new = {
         "slug": "second", "name": "Second", "slot_seconds": 10, "clock_first": 1, "clock_cap": 8, "clock_restart": True,
@@ -311,9 +311,9 @@ def test_programs_and_forms_are_refused_at_the_field(lane: str) -> None:
         spec = SPEC | {"worker_demand": {"worker": json.loads(amount)}}
         for where in ("jobs", "quotes"):
             body = {"pool": "main", "name": "train", "lane": lane, "spec": spec}
-            told = caller.post(f"tenants/lumen/{where}/", body)
-            assert (told.status_code, told.json()["code"]) == (422, "invalid_job"), told.content
-            assert "worker_demand.worker" in json.dumps(told.json()), told.content
+            reply = caller.post(f"tenants/lumen/{where}/", body)
+            assert (reply.status_code, reply.json()["code"]) == (422, "invalid_job"), reply.content
+            assert "worker_demand.worker" in json.dumps(reply.json()), reply.content
         sent = client.post("/t/lumen/submit/", FIELDS | {"wanted": lane} | {"worker_takes_worker": amount}, secure=True)
         assert sent.status_code == 422
         html = sent.content.decode()
@@ -342,10 +342,10 @@ def test_the_form_says_the_steps_where_they_are_not_whole_numbers() -> None:
 @pytest.mark.django_db
 def test_a_key_of_a_job_that_was_accepted_still_gives_it_back() -> None:
     pool, lumen = make_pool(), make_tenant("lumen")
-    asked = {"pool": pool, "name": "train", "spec": SPEC, "lane": "batch", "by": member(lumen), "at": NOON}
-    first = job_submit(**asked, client_key="k1")
+    words = {"pool": pool, "name": "train", "spec": SPEC, "lane": "batch", "by": member(lumen), "at": NOON}
+    first = job_submit(**words, client_key="k1")
     resource_steps_set(pool=pool, steps={"worker": AmountSteps(Decimal(2), Decimal(2))}, by=BY, reason="pairs", at=NOON)
-    second = job_submit(**asked, client_key="k1")
+    second = job_submit(**words, client_key="k1")
     assert isinstance(first, Submitted)
     assert isinstance(second, Submitted)
     assert (second.job.pk, second.repeated) == (first.job.pk, True)

@@ -41,11 +41,11 @@ POOL = {
 def cells_of(server: Server) -> dict[str, dict[str, int]]:
     """tenant slug -> resource -> units, as stored."""
     connection.check_constraints()  # whatever waits for the commit is asked now
-    found: dict[str, dict[str, int]] = {}
+    units: dict[str, dict[str, int]] = {}
     with scope_disabled("the test looks at all owners"):
         for cell in Cell.objects.filter(server=server).select_related("tenant", "resource"):
-            found.setdefault(cell.tenant.slug, {})[cell.resource.name] = cell.units
-    return found
+            units.setdefault(cell.tenant.slug, {})[cell.resource.name] = cell.units
+    return units
 
 
 def entries(action: str) -> list[AuditEntry]:
@@ -221,8 +221,8 @@ def test_replaces_all_cells_of_a_server_and_tells_each_owner_what_changed_for_it
     changes = cells_change_on_server(server=server, cells=wanted, **CHANGE)
     assert cells_of(server) == wanted
     assert [change.tenant for change in changes] == [lumen, tarn]
-    told = {entry.tenant_id: (entry.before, entry.after, entry.reason) for entry in entries("cells_change")}
-    assert told == {
+    changes_by_owner = {entry.tenant_id: (entry.before, entry.after, entry.reason) for entry in entries("cells_change")}
+    assert changes_by_owner == {
         lumen.pk: ({"s01": {"worker": 6, "ps": 2}}, {"s01": {"worker": 3}}, "new rack"),
         tarn.pk: ({}, {"s01": {"worker": 3, "ps": 2}}, "new rack"),
     }
