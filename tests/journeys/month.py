@@ -46,8 +46,8 @@ class Promises:
     servers_lost: int = 0
 
     def __str__(self) -> str:
-        kept = f"{self.certificates} certificates in {self.intervals} intervals ({self.with_window} with a window)"
-        return f"{kept}, {self.awards} awards, {self.servers_lost} servers lost, {len(self.broken)} promises broken"
+        counts = f"{self.certificates} certificates in {self.intervals} intervals ({self.with_window} with a window)"
+        return f"{counts}, {self.awards} awards, {self.servers_lost} servers lost, {len(self.broken)} promises broken"
 
 
 def make_month(mode: str = "guarantee", *, slot_seconds: int, clock_cap: int = 4) -> tuple[Pool, list[Tenant]]:

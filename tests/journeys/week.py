@@ -144,13 +144,13 @@ def awards_are_paid_exactly(pool: Pool) -> int:
         " WHERE a.pool_id = %s AND a.paid > 0 GROUP BY 1, 2, 3, 4",
         pool.pk,
     )
-    for award, state, rent, paid, left in rows:
+    for award, state, rent, paid, rest in rows:
         if rent == "open":  # nobody is paid before it is known what the job would have had alone
-            assert left == paid, f"award {award}: {left} of {paid} are held, and its rent is open"
+            assert rest == paid, f"award {award}: {rest} of {paid} are held, and its rent is open"
         elif state in ("booked", "running"):
-            assert 0 <= left <= paid, f"award {award}: {left} of {paid} are held"
+            assert 0 <= rest <= paid, f"award {award}: {rest} of {paid} are held"
         else:
-            assert left == 0, f"award {award} is {state}, and {left} of {paid} are still held"
+            assert rest == 0, f"award {award} is {state}, and {rest} of {paid} are still held"
     return len(rows)
 
 
@@ -167,8 +167,8 @@ def floors_are_kept(pool: Pool) -> int:
     for floor in floors:
         job, award = jobs[floor.job_id], awards.get((floor.job_id, floor.attempt))
         if award is not None:
-            left = award.value - (award.paid - award.adjusted) / MICRO
-            assert left >= floor.value - 1e-6 * max(1.0, floor.value), f"{award}: {left} < {floor.value}"
+            gain = award.value - (award.paid - award.adjusted) / MICRO
+            assert gain >= floor.value - 1e-6 * max(1.0, floor.value), f"{award}: {gain} < {floor.value}"
         elif job.attempt == floor.attempt and job.state != "cancelled":
             assert job.state == "queued", f"{job} is {job.state} in spite of its floor"
             assert floor.start > settled, f"{job} waits, and its turn at home was slot {floor.start}"

@@ -31,7 +31,7 @@ def dying(work: Callable[[], Any], transactions: int, *, committed: bool) -> boo
         enter(self)
         depth += 1
 
-    def left(self: transaction.Atomic, kind: Any, error: Any, trace: Any) -> None:
+    def leaving(self: transaction.Atomic, kind: Any, error: Any, trace: Any) -> None:
         nonlocal depth, ended
         depth -= 1
         self.savepoint = savepoints.pop()
@@ -45,7 +45,7 @@ def dying(work: Callable[[], Any], transactions: int, *, committed: bool) -> boo
         if last:
             raise Died
 
-    with patch.object(transaction.Atomic, "__enter__", entered), patch.object(transaction.Atomic, "__exit__", left):
+    with patch.object(transaction.Atomic, "__enter__", entered), patch.object(transaction.Atomic, "__exit__", leaving):
         try:
             work()
         except Died:

@@ -140,10 +140,10 @@ def _lists(jobs: Sequence[TrainingJob], book: Book, at: datetime) -> Iterator[st
     on_page = {row.pk: row_view(row, at) for row in with_awards(TrainingJob.objects.select_related("pool", "tenant"))}
     for row in job_rows(jobs):
         sums, name = book.jobs[row.job.pk], _name(row.job)
-        told = JobShown(row).data
+        document = JobShown(row).data
         yield from _differ(f"{name}: its price in the list", on_page[row.job.pk].price or 0, sums.net)
-        yield from _differ(f"{name}: its price as programs get it", told["price"] or "0.000000", _text(sums.net))
-        yield from _differ(f"{name}: what is held as programs get it", told["hold"], _text(sums.held))
+        yield from _differ(f"{name}: its price as programs get it", document["price"] or "0.000000", _text(sums.net))
+        yield from _differ(f"{name}: what is held as programs get it", document["hold"], _text(sums.held))
 
 
 def _text(amount: int) -> str:
@@ -174,18 +174,18 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
     pieces = [award for award in awards if award.work is not None]
     earlier = [award for award in awards if award.attempt != job.attempt and award.work is None]
     if page.by_use is not None:
-        told = awards
+        counted_awards = awards
         yield from _differ("what it has paid by use", page.by_use.paid, whole.net)
     elif page.pieces is not None:
-        told = pieces
+        counted_awards = pieces
         yield from _differ("what its pieces cost together", page.pieces.paid, book.of(pieces).net)
     else:
-        told = [award for award in awards if award.attempt == job.attempt]
+        counted_awards = [award for award in awards if award.attempt == job.attempt]
     if page.by_use is None:
         gone = [(each.paid, each.returned) for each in page.attempts]
         in_book = [(book.awards[each.pk].set_aside, book.awards[each.pk].back) for each in earlier]
         yield from _differ("what earlier attempts paid, and what came back", sorted(gone), sorted(in_book))
-    sums, slots = book.of(told), page.slots
+    sums, slots = book.of(counted_awards), page.slots
     if slots is None:
         yield from _differ("what it pays for, where no slot is shown", 0, sums.net)
     else:
@@ -203,7 +203,7 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
     if page.in_market is not None and page.by_use is None and job.state in ("awarded", "running", "finished"):
         yield from _differ("what it pays as awarded", page.in_market.pays, sums.net)
     compared = page.gain is not None and page.pieces is None  # a job in pieces is not compared on its page
-    if compared and (page.gain or 0) < 0 and all(each.rent != "open" for each in told):
+    if compared and (page.gain or 0) < 0 and all(each.rent != "open" for each in counted_awards):
         yield f"its page says that it is worse off than alone, by {-page.gain}"
     lead = render_to_string(page.lead, {"page": page, "job": job, "pool": job.pool})
     if "nothing</b>" in lead or "It cost nothing" in lead:
@@ -319,8 +319,8 @@ def _feed(pools: Sequence[Pool]) -> Iterator[str]:
     """What is told of the payments: to everybody, of slots and of rents that an interval or an outage settled; to
     tenants, of what came back to them."""
     for pool in pools:
-        told, paid, told_back, came_back = (
+        payments, paid, told_back, came_back = (
             int(run(text, [pool.pk])[0][0]) for text in (_TOLD, _PAID, _TOLD_BACK, _CAME_BACK)
         )
-        yield from _differ(f"paid in {pool.slug} by the feed", told, paid)
+        yield from _differ(f"paid in {pool.slug} by the feed", payments, paid)
         yield from _differ(f"come back in {pool.slug} by the feed", told_back, came_back)

@@ -260,5 +260,5 @@ def _floors_side_by_side(settled: dict[int, int]) -> Iterator[str]:
 
 def _demand(spec: dict[str, Any], kind: str, index: int) -> dict[str, float]:
     """Of one type of unit, where a job knows several."""
-    given = spec[f"{kind}_demand"]
-    return dict(given[index] if isinstance(given, list) else given)
+    demand = spec[f"{kind}_demand"]
+    return dict(demand[index] if isinstance(demand, list) else demand)

@@ -169,10 +169,10 @@ class World:
         with scope_disabled("the world is looked at as a whole"):
             alive = Award.objects.filter(state__in=("booked", "running")).count()
             unsettled = [f"{alive} awards are alive at the end"] if alive else []
-            found = intervals_verify(pool_ids=[self.pool.pk, self.elastic.pk]).findings
+            findings = intervals_verify(pool_ids=[self.pool.pk, self.elastic.pk]).findings
             cuts = [moment(self.now * third / 3) for third in (1, 2)]
             bundles = [one for pool in (self.pool, self.elastic) for one in bundle_findings(pool, cuts)]
-        flaws += unsettled + [str(finding) for finding in found] + bundles
+        flaws += unsettled + [str(finding) for finding in findings] + bundles
         if not book_is_sound():
             flaws.append("the book is not sound")
         if flaws:

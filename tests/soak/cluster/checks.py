@@ -90,11 +90,11 @@ def beyond_capacity(room: Room) -> Iterator[str]:
         for name, amount in part.units.items() if part.began is not None else ():
             moves[part.server, name] += [(part.began or 0.0, amount), (part.ended or room.now, -amount)]
     for (server, name), steps in moves.items():
-        taken = 0.0
+        total = 0.0
         for moment, amount in sorted(steps):
-            taken += amount
-            if taken > room.capacity[server][name] + 1e-9:
-                yield f"{server}: {taken:g} {name} at {moment:g}"
+            total += amount
+            if total > room.capacity[server][name] + 1e-9:
+                yield f"{server}: {total:g} {name} at {moment:g}"
 
 
 def unrefunded(room: Room, awards: Sequence[Sold], account: Account) -> Iterator[str]:

@@ -100,17 +100,17 @@ class Cluster:
         return answers
 
     def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
-        asked = {handle.key for handle in handles}
+        keys = {handle.key for handle in handles}
         for key in self.plans:
             self._copy(key)
         if not self._is_away("controller"):
-            self._end_strangers((self._known or set()) | asked)
-        for key in [key for key in self.plans if key in asked and key not in self.ends]:
+            self._end_strangers((self._known or set()) | keys)
+        for key in [key for key in self.plans if key in keys and key not in self.ends]:
             self._may_die()
             if sentence := self._send(key):
                 self._end(key, LOST, sentence, stop=True)
         statuses = {handle.key: self._observe(handle.key) for handle in handles}
-        self._fence(asked)
+        self._fence(keys)
         return statuses
 
     def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
@@ -303,8 +303,8 @@ class Cluster:
             del self.queue[place]
         self.room.cancel(key, "it was ended by Slurm or an operator")
 
-    def _fence(self, asked: set[str]) -> None:
-        for key in asked & set(self.plans):
+    def _fence(self, keys: set[str]) -> None:
+        for key in keys & set(self.plans):
             if self.room.now > self.plans[key].end_at + FENCE:
                 self._cancel(key)
 

@@ -160,14 +160,14 @@ class Room:
 
     def _fits(self, part: Part) -> bool:
         """Slurm gives no unit twice."""
-        taken: Units = {}
+        sums: Units = {}
         for living in self.gangs.values():
             for other in living.parts.values():
                 if other.runs and other.server == part.server:
                     for name, amount in other.units.items():
-                        taken[name] = taken.get(name, 0.0) + amount
+                        sums[name] = sums.get(name, 0.0) + amount
         capacity = self.capacity[part.server]
-        return all(taken.get(name, 0.0) + amount <= capacity[name] + 1e-9 for name, amount in part.units.items())
+        return all(sums.get(name, 0.0) + amount <= capacity[name] + 1e-9 for name, amount in part.units.items())
 
     def epochs_done(self, home: str) -> int:
         """By all gangs of a job so far: each goes on from what the last one saved."""

@@ -112,11 +112,11 @@ def main(rounds: int, seed: int, pause: float, only: Sequence[str]) -> int:
         done.watcher = watcher
         for number in range(1, rounds + 1):
             deadline = time.monotonic() + min(dice.expovariate(1 / pause), 4 * pause)
-            while (left := deadline - time.monotonic()) > 0:
+            while (rest := deadline - time.monotonic()) > 0:
                 done.go_on(lambda until: time.monotonic() >= until)
-                time.sleep(min(left, 0.2))
+                time.sleep(min(rest, 0.2))
             assert product.process is not None
-            assert product.process.poll() is None, "`up` has ended:\n" + "".join(product.said[-30:])
+            assert product.process.poll() is None, "`up` has ended:\n" + "".join(product.lines[-30:])
             done.one(number)
         done.go_on(lambda until: True)
         wait_for(product.answers, QUIET_SECONDS, "the product does not come back")
@@ -221,7 +221,7 @@ def checks(submitter: Submitter) -> list[str]:
         # A drained pool plans nothing, and what an open rent holds waits for a plan (decision 0215).
         rents = Award.objects.filter(rent="open").values("tenant").annotate(held=Sum(F("paid") - F("returned")))
         waits: dict[int, int] = dict(rents.values_list("tenant", "held"))
-        left = {
+        amounts = {
             tenant.slug: balance(account=held(tenant.pk)) - waits.get(tenant.pk, 0) for tenant in Tenant.objects.all()
         }
         print(f"held for open rents: {waits}", flush=True)
@@ -229,7 +229,7 @@ def checks(submitter: Submitter) -> list[str]:
         for name, job in TrainingJob.objects.filter(name__startswith="soak-").values_list("name", "pk"):
             rows[name].append(job)
     findings = [
-        f"{amount} micro-credits of {slug} are held for what is over" for slug, amount in left.items() if amount
+        f"{amount} micro-credits of {slug} are held for what is over" for slug, amount in amounts.items() if amount
     ]
     findings += [f"{name} is {len(jobs)} jobs" for name, jobs in rows.items() if len(jobs) > 1]
     findings += [f"{name} was accepted and is gone" for name, job in submitter.accepted.items() if rows[name] != [job]]
@@ -266,11 +266,11 @@ def report(product: Product, submitter: Submitter, watcher: Watcher, done: Round
             at = time.strftime("%H:%M:%S", time.localtime(time.time() - time.monotonic() + begin))
             print(f"    {end - begin:5.1f} s from {at} on")
     print(f"`up` came again after {[round(seconds, 1) for seconds in done.starts]} s")
-    told = Event.objects.filter(kind="job_requeued").values_list("data", flat=True)
-    causes = Counter((data["cause"], data.get("detail", "")) for data in told if data.get("refunded"))
+    losses = Event.objects.filter(kind="job_requeued").values_list("data", flat=True)
+    causes = Counter((data["cause"], data.get("detail", "")) for data in losses if data.get("refunded"))
     for (cause, detail), count in causes.most_common():
         print(f"refunds: {count} of {cause} ({detail})")
-    again = [line.rstrip() for line in product.said if "is started again" in line or "answers again" in line]
+    again = [line.rstrip() for line in product.lines if "is started again" in line or "answers again" in line]
     print(f"`up` said {len(again)} times that somebody ended or answers again; the last: {again[-1:]}")
 
 

@@ -39,12 +39,12 @@ class Beside(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.asked = threading.Event()
+        self.end = threading.Event()
         self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            while not self.asked.wait(self.pause):
+            while not self.end.wait(self.pause):
                 self.once()
         except BaseException as error:
             self.error = error
@@ -53,7 +53,7 @@ class Beside(threading.Thread):
         raise NotImplementedError
 
     def finish(self) -> None:
-        self.asked.set()
+        self.end.set()
         self.join(2 * PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
@@ -75,7 +75,7 @@ class Submitter(Beside):
         self.number += 1
         key, lane = f"soak-{self.number}", ("batch", "batch", "instant")[self.number % 3]
         body = {"pool": "main", "name": key, "lane": lane, "spec": SPEC}
-        while not self.asked.is_set():
+        while not self.end.is_set():
             status, answer = self._ask(key, body)
             self.answers[str(status) if status else "no answer"] += 1
             if status and status < 500 and status != 429:

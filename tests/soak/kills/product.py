@@ -33,7 +33,7 @@ class Product:
     var: Path
     port: int
     process: subprocess.Popen[str] | None = None
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -54,13 +54,13 @@ class Product:
         threading.Thread(target=self._read, args=(self.process, ready), daemon=True).start()
         deadline = time.monotonic() + START_SECONDS
         while not ready.wait(0.5):
-            assert self.process.poll() is None, "it ended at its start:\n" + "".join(self.said[-40:])
-            assert time.monotonic() < deadline, "it does not get ready:\n" + "".join(self.said[-40:])
+            assert self.process.poll() is None, "it ended at its start:\n" + "".join(self.lines[-40:])
+            assert time.monotonic() < deadline, "it does not get ready:\n" + "".join(self.lines[-40:])
 
     def _read(self, process: subprocess.Popen[str], ready: threading.Event) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if "Bourse is ready" in line:
                 ready.set()
 
@@ -84,18 +84,18 @@ class Product:
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Those that are there at the moment, by kind."""
         assert self.process is not None
-        found: dict[str, list[psutil.Process]] = {"up": [psutil.Process(self.process.pid)]}
-        for child in found["up"][0].children():
+        by_kind: dict[str, list[psutil.Process]] = {"up": [psutil.Process(self.process.pid)]}
+        for child in by_kind["up"][0].children():
             command = words_of(child)
             for kind, words in CHILDREN.items():
                 if words in command:
-                    found.setdefault(kind, []).append(child)
+                    by_kind.setdefault(kind, []).append(child)
                     if kind in BELOW:
-                        found.setdefault(BELOW[kind], []).extend(children_of(child))
+                        by_kind.setdefault(BELOW[kind], []).extend(children_of(child))
         for supervisor in self.family(SUPERVISOR):
-            found.setdefault("supervisor", []).append(supervisor)
-            found.setdefault("member", []).extend(children_of(supervisor))
-        return {kind: processes for kind, processes in found.items() if processes}
+            by_kind.setdefault("supervisor", []).append(supervisor)
+            by_kind.setdefault("member", []).extend(children_of(supervisor))
+        return {kind: processes for kind, processes in by_kind.items() if processes}
 
     def family(self, words: str = "") -> list[psutil.Process]:
         """Everybody who lives for this folder, as its command or its environment says, whoever started it; by the words
