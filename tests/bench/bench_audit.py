@@ -41,7 +41,7 @@ def _month() -> dict[str, Any]:
     """Measure a month with finer slots and more work than the test's."""
     pool, tenants = month.make_month(slot_seconds=2 * 3600)
     lost = month.live(pool, tenants, month.DAYS * 12, jobs=2.0)
-    found = month.promises(pool, servers_lost=lost)
-    assert not found.broken, found.broken[:5]
-    detail = {"intervals": found.intervals, "awards": found.awards, "servers_lost": lost, "broken": 0}
-    return plain("certificates kept in a month of ten tenants", found.certificates, "certificates", "all", detail)
+    promises = month.promises(pool, servers_lost=lost)
+    assert not promises.broken, promises.broken[:5]
+    detail = {"intervals": promises.intervals, "awards": promises.awards, "servers_lost": lost, "broken": 0}
+    return plain("certificates kept in a month of ten tenants", promises.certificates, "certificates", "all", detail)

@@ -47,8 +47,8 @@ def measure() -> Iterator[dict[str, Any]]:
         def in_hours() -> Quote | Any:
             understood = job_understood(pool=pool, wording=wording, by=by, at=at)
             assert isinstance(understood, Understood), understood
-            asked = {"spec": understood.spec, "read": understood.read}
-            return job_quote(pool=pool, name="quote", lane="batch", by=by, at=at, **asked)
+            fields = {"spec": understood.spec, "read": understood.read}
+            return job_quote(pool=pool, name="quote", lane="batch", by=by, at=at, **fields)
 
         understood = job_understood(pool=pool, wording=wording, by=by, at=at)
         assert isinstance(understood, Understood), understood

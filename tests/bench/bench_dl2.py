@@ -60,11 +60,11 @@ def decisions() -> Iterator[dict[str, Any]]:
         batch = Slot(view, shares_of(view, lambda job: 0)[0], SHAPE).batches()[0]
         batch.open()
         begin, busy = time.perf_counter(), time.process_time()
-        asked = give_out(weights, batch, best)
-        counts.append((asked, time.perf_counter() - begin, time.process_time() - busy))
+        count = give_out(weights, batch, best)
+        counts.append((count, time.perf_counter() - begin, time.process_time() - busy))
 
     times(slot, 10)
-    asked = counts[0][0]
+    count = counts[0][0]
     each, busy_each = (1000.0 * float(np.median([row[k] / row[0] for row in counts])) for k in (1, 2))
     first = np.zeros(SHAPE.hidden, np.float32)
     w2, b2, w3, b3 = (weights[name] for name in ("w2", "b2", "w3", "b3"))
@@ -79,7 +79,7 @@ def decisions() -> Iterator[dict[str, Any]]:
 
     wall, busy = times(decision, 2000)
     yield figure("dl2_decision", round(wall, 4), "at most 0.05", f"processors {busy:.4f} ms; network, mask and choice")
-    detail = f"processors {busy_each:.4f} ms; each of {asked} decisions of a slot, with placement and state"
+    detail = f"processors {busy_each:.4f} ms; each of {count} decisions of a slot, with placement and state"
     yield figure("dl2_decision_and_placement", round(each, 4), "-", detail)
 
 

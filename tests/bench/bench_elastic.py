@@ -81,11 +81,11 @@ def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str,
     """Return the median of several slots. Each is decided and applied, and the slot before it is paid."""
     for slot in range(WARM):
         slot_advance(pool=pool, slot=slot)
-    found = []
+    slots = []
     for slot in range(WARM, WARM + MEASURED):
         _purses(tenants, poor, f"{pool.slug}:{slot}")
-        found.append(_slot(pool, slot))
-    middle = sorted(found, key=lambda each: each["all"])[MEASURED // 2]
+        slots.append(_slot(pool, slot))
+    middle = sorted(slots, key=lambda each: each["all"])[MEASURED // 2]
     awards = Award.objects.filter(pool=pool, start=WARM + MEASURED - 1).count()
     smaller = TrainingJob.objects.filter(pool=pool, reason_code="smaller_size").count()
     paused = TrainingJob.objects.filter(pool=pool, reason_code__in=("low_balance", "no_room", "not_its_turn")).count()
@@ -159,13 +159,13 @@ def _report(pool: Pool) -> None:
     view, reader = np.random.default_rng(SEED), SpecReader(pool)
     reports = []
     for row in TrainingJob.objects.filter(pool=pool).order_by("pk"):
-        job, left = reader.read(row), float(view.uniform(0.5, 0.9) * row.spec["epochs"])
+        job, rest = reader.read(row), float(view.uniform(0.5, 0.9) * row.spec["epochs"])
         alone = elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)
         seen = [(count, count, alone * count**0.8) for count in (1, 2, 4, 8)] * 5
         speed = list(belief_of(job, Running(0, None, LossReports((), tuple(seen))), None).speed)
-        outlook = {"source": FITTED, "epochs_left": left, "epochs_low": left, "epochs_high": left}
-        said = {"speeds": [list(each) for each in seen], "speed": speed, **outlook}
-        reports.append(JobReport(job=row, tenant_id=row.tenant_id, heard_at=EPOCH, **said))
+        outlook = {"source": FITTED, "epochs_left": rest, "epochs_low": rest, "epochs_high": rest}
+        fields = {"speeds": [list(each) for each in seen], "speed": speed, **outlook}
+        reports.append(JobReport(job=row, tenant_id=row.tenant_id, heard_at=EPOCH, **fields))
     JobReport.objects.bulk_create(reports)
 
 

@@ -43,13 +43,13 @@ def _one(engine: LocalEngine, number: int) -> tuple[float, float]:
     """Run one gang. Return the seconds from its slot to its start, and from its end to the end of its time."""
     slot = time.time() + LEAD
     parts = ((slot, on(2)),)
-    asked = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, parts=parts, seconds=LEAD + SECONDS)
-    status = _ended(engine, start(engine, asked), asked)
-    return (status.started_at or 0.0) - slot, asked.end_at - (status.ended_at or 0.0)
+    order = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, parts=parts, seconds=LEAD + SECONDS)
+    status = _ended(engine, start(engine, order), order)
+    return (status.started_at or 0.0) - slot, order.end_at - (status.ended_at or 0.0)
 
 
-def _ended(engine: LocalEngine, handle: Handle, asked: Gang) -> Status:
-    while (status := look(engine, handle)).state != ENDED and time.time() < asked.end_at + 10:
+def _ended(engine: LocalEngine, handle: Handle, order: Gang) -> Status:
+    while (status := look(engine, handle)).state != ENDED and time.time() < order.end_at + 10:
         engine.touch()
         time.sleep(0.1)
     return status

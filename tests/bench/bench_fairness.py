@@ -49,10 +49,10 @@ def measure() -> Iterator[dict[str, Any]]:
     tenants = [make_tenant(f"tenant-{number}") for number in range(TENANTS)]
     with scope_disabled("the benchmark fills a whole history"):
         _fill(pool, last - timedelta(days=DAYS))
-        found = {"intervals": IntervalFairness.objects.count(), "rows": TenantFairness.objects.count()}
-        assert found == {"intervals": INTERVALS, "rows": INTERVALS * len(tenants)}
+        counts = {"intervals": IntervalFairness.objects.count(), "rows": TenantFairness.objects.count()}
+        assert counts == {"intervals": INTERVALS, "rows": INTERVALS * len(tenants)}
     days = {"first": (last - timedelta(days=DAYS)).date(), "last": (last - timedelta(days=1)).date()}
-    yield _timed("read the overview", lambda: fairness_overview(pool, **days), "-", days=DAYS, **found)
+    yield _timed("read the overview", lambda: fairness_overview(pool, **days), "-", days=DAYS, **counts)
     client = Client(SERVER_NAME="localhost")
     client.force_login(make_staff("auditor").user, backend="django.contrib.auth.backends.ModelBackend")
     for length in (7, 30, 90):

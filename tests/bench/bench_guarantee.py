@@ -71,7 +71,7 @@ def measure() -> Iterator[dict[str, Any]]:
                 decided(planned(scenario_of(300, 100, SLOTS, seed), plan), SLOTS, price, 0.0) for _ in range(REPEATS)
             )
             runs.append(min(tried, key=lambda run: run[0]))
-        rented = [sum(booking.phase == "shared" for booking in made.bookings) for _, made in runs]
+        rented = [sum(booking.phase == "shared" for booking in answer.bookings) for _, answer in runs]
         yield {
             "name": f"guarantee_{plan}_{price}_300_jobs_{SLOTS}_slots",
             "value": round(1000 * float(np.mean([seconds for seconds, _ in runs])) / 300, 3),

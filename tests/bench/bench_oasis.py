@@ -83,7 +83,7 @@ def admissions(longest: int, number: int, seed: int) -> tuple[list[float], int]:
     """Return (milliseconds of each admission, number of jobs admitted), for one job after the other on one calendar."""
     cluster, jobs = make_cluster(seed), make_jobs(number, longest, seed)
     policy = build({}, cluster, jobs)
-    taken = Occupancy(cluster)
+    occupancy = Occupancy(cluster)
     times, admitted = [], 0
     for job in sorted(jobs, key=lambda job: job.arrival):
         view = View(
@@ -92,13 +92,13 @@ def admissions(longest: int, number: int, seed: int) -> tuple[list[float], int]:
             cluster=cluster,
             waiting=(job,),
             remaining=np.array([job.work]),
-            occupied=taken.window(job.first_slot),
+            occupied=occupancy.window(job.first_slot),
         )
         begin = time.perf_counter()
         plan = policy.decide(view)
         times.append(1000 * (time.perf_counter() - begin))
         for booking in plan.bookings:
-            taken.place(job, booking)
+            occupancy.place(job, booking)
             admitted += 1
     return times, admitted
 

@@ -57,7 +57,7 @@ def jobs_of_the_paper(seed: int = 1) -> tuple[JobDemands, Cluster]:
     t = [theta[:, index, None, None] for index in range(5)]
     step = t[0] * 8.0 / w + t[1] + t[2] * w / p + t[3] * w + t[4] * p
     remaining = dice.uniform(10.0, 1000.0, JOBS)
-    asked = JobDemands(
+    demands = JobDemands(
         seconds=remaining[:, None, None] * step,
         least=np.ones((JOBS, 2), np.intp),
         most=np.full((JOBS, 2), CAP, np.intp),
@@ -65,23 +65,23 @@ def jobs_of_the_paper(seed: int = 1) -> tuple[JobDemands, Cluster]:
         weight=dominant(demand, capacity.sum(axis=1), "share"),
         factor=np.where(dice.random(JOBS) < 0.2, 0.95, 1.0),
     )
-    return asked, make_cluster(capacity, resources=("cpu", "memory", "gpu"))
+    return demands, make_cluster(capacity, resources=("cpu", "memory", "gpu"))
 
 
-def place_all(given: np.ndarray, orders: list[Order], sizes: FloatArray, cluster: Cluster) -> int:
+def place_all(numbers: np.ndarray, orders: list[Order], sizes: FloatArray, cluster: Cluster) -> int:
     servers = PlacingServers(Vacancies(cluster, np.zeros((3, 0, SERVERS))), key=2)
     return sum(servers.evenly(orders[job]) is not None for job in np.argsort(sizes, kind="stable").tolist())
 
 
 def round_of_4000() -> Iterator[dict[str, Any]]:
-    asked, cluster = jobs_of_the_paper()
-    allocating, busy, given = best(lambda: allocate(asked, cluster.total))
-    units = [[make_unit_type(demand) for demand in kinds] for kinds in asked.demand]
-    orders = [Order(int(w), int(p), worker, ps) for (p, w), (ps, worker) in zip(given, units, strict=True)]
-    sizes = (np.einsum("jk,jkr->jr", given, asked.demand) / cluster.total).max(axis=1)
-    placing, busy_too, placed = best(lambda: place_all(given, orders, sizes, cluster))
-    used = np.einsum("jk,jkr->r", given, asked.demand) / cluster.total
-    detail = f"{JOBS} jobs, {given.sum()} tasks, {SERVERS} servers, {used.max():.0%} of the scarcest resource given"
+    demands, cluster = jobs_of_the_paper()
+    allocating, busy, numbers = best(lambda: allocate(demands, cluster.total))
+    units = [[make_unit_type(demand) for demand in kinds] for kinds in demands.demand]
+    orders = [Order(int(w), int(p), worker, ps) for (p, w), (ps, worker) in zip(numbers, units, strict=True)]
+    sizes = (np.einsum("jk,jkr->jr", numbers, demands.demand) / cluster.total).max(axis=1)
+    placing, busy_too, placed = best(lambda: place_all(numbers, orders, sizes, cluster))
+    used = np.einsum("jk,jkr->r", numbers, demands.demand) / cluster.total
+    detail = f"{JOBS} jobs, {numbers.sum()} tasks, {SERVERS} servers, {used.max():.0%} of the scarcest resource given"
     detail += f"; processors {busy + busy_too:.3f} s"
     yield figure("optimus_allocation", round(allocating, 3), "s", "-", f"processors {busy:.3f} s")
     yield figure(
@@ -96,8 +96,8 @@ def fits() -> Iterator[dict[str, Any]]:
     exact = 1.0 / (b0 * np.arange(1.0, EPOCHS + 1.0) + b1) + b2
     for noise in (0.0, 0.01):
         curve = exact * (1.0 + noise * dice.standard_normal(exact.shape))
-        seconds, busy, found = best(lambda seen=curve: curves.fit(losses.cleaned(seen)))
-        error = np.abs(found.b0 / found.scale - b0[:, 0])
+        seconds, busy, fit = best(lambda seen=curve: curves.fit(losses.cleaned(seen)))
+        error = np.abs(fit.b0 / fit.scale - b0[:, 0])
         detail = f"{JOBS} jobs x {EPOCHS} epochs, noise {noise:.0%}; error of b0: median {np.median(error):.1e}"
         detail += f"; processors {busy:.2f} s"
         yield figure(f"optimus_fits_noise_{noise:.0%}", round(seconds, 2), "s", "at most 1.5", detail)

@@ -35,7 +35,7 @@ def admissions(scenario: Scenario, **settings: Any) -> tuple[list[float], int]:
     """Return (milliseconds of each admission, number of jobs admitted), for one job after the other on one calendar."""
     cluster = scenario.cluster
     policy = build({"name": "pdors"} | settings, cluster, scenario.jobs)
-    taken = Occupancy(cluster)
+    occupancy = Occupancy(cluster)
     times, admitted = [], 0
     for job in sorted(scenario.jobs, key=lambda job: (job.arrival, job.number)):
         view = View(
@@ -44,13 +44,13 @@ def admissions(scenario: Scenario, **settings: Any) -> tuple[list[float], int]:
             cluster=cluster,
             waiting=(job,),
             remaining=np.array([float(job.work)]),
-            occupied=taken.window(job.first_slot),
+            occupied=occupancy.window(job.first_slot),
         )
         begin = time.perf_counter()
         plan = policy.decide(view)
         times.append(1000 * (time.perf_counter() - begin))
         for booking in plan.bookings:
-            taken.place(job, booking)
+            occupancy.place(job, booking)
             admitted += 1
     return times, admitted
 
@@ -119,8 +119,8 @@ def losses_of(sample_slots: tuple[float, ...], external: str) -> list[float]:
         view = world.view(job, occupied)
         best = reference_pdors.exact_payoff(job, view, dict(world.policy.price))
         if best > 1e-6:
-            asked = replace(world, policy=replace(world.policy, external=external))
-            lost.append(1.0 - payoff(asked, view) / best)
+            variant = replace(world, policy=replace(world.policy, external=external))
+            lost.append(1.0 - payoff(variant, view) / best)
     return lost
 
 

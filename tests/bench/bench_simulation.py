@@ -55,13 +55,13 @@ def reading() -> list[Figure]:
     """Measure the way from the log to a scenario, and from the scenario's text to values."""
     begin = time.perf_counter()
     document = philly_document()
-    made = time.perf_counter()
+    read_at = time.perf_counter()
     text = json.dumps(document)
     written = time.perf_counter()
     scenario = read(text)
     detail = f"{len(scenario.jobs)} jobs, {len(text) / 1e6:.1f} MB"
     return [
-        figure("philly_import", round(made - begin, 2), "s", None, detail),
+        figure("philly_import", round(read_at - begin, 2), "s", None, detail),
         figure("philly_read_text", round(time.perf_counter() - written, 2), "s", None, detail),
     ]
 

@@ -74,10 +74,10 @@ def _starts(engine: SlurmEngine, nodes: list[str]) -> tuple[list[float], float]:
     """Return the seconds from slots to starts, and those from the end of a launcher until the engine reports it."""
     late = []
     for _ in range(ROUNDS):
-        asked = [gang({node: {"worker": 1, "ps": 1}}, LONG, after=6.0) for node in nodes[:GANGS]]
-        engine.submit(asked)
-        handles = [found for each in asked if (found := engine.find(each.home, each.key))]
-        for each, handle in zip(asked, handles, strict=True):
+        orders = [gang({node: {"worker": 1, "ps": 1}}, LONG, after=6.0) for node in nodes[:GANGS]]
+        engine.submit(orders)
+        handles = [answer for each in orders if (answer := engine.find(each.home, each.key))]
+        for each, handle in zip(orders, handles, strict=True):
             late.append((runs(engine, handle).started_at or 0.0) - each.generations[0].at)
         for handle in handles:
             engine.stop(handle)
@@ -96,15 +96,15 @@ def _back_to_back(engine: SlurmEngine, nodes: list[str]) -> list[float]:
     late = []
     for _ in range(ROUNDS):
         at = time.time() + 6.0
-        asked = []
+        orders = []
         for node in nodes[:GANGS]:
             for begin in (at, at + BRIEF):
                 whole = gang({node: {"worker": 1, "ps": 1}}, LONG)
                 planned = Generation(1, begin, begin + BRIEF, {node: {"worker": 1, "ps": 1}})
                 amounts = {"worker": {"worker": 7.0}, "ps": {"ps": 1.0}}
-                asked.append(replace(whole, generations=(planned,), end_at=planned.end, amounts=amounts))
-        answers = engine.submit(asked)
-        for each in asked[1::2]:
+                orders.append(replace(whole, generations=(planned,), end_at=planned.end, amounts=amounts))
+        answers = engine.submit(orders)
+        for each in orders[1::2]:
             handle = answers[each.key]
             assert isinstance(handle, Handle), handle
             late.append((ended(engine, handle).started_at or float("inf")) - each.generations[0].at)
@@ -118,16 +118,16 @@ def _ends(engine: SlurmEngine, nodes: list[str]) -> tuple[int, int, float]:
     while slots < ENDS:
         at = time.time() + COMES_WITHIN
         marks = [f"{STAYS_ON}{secrets.token_hex(8)}" for _ in nodes * BESIDE]
-        asked = [_stubborn(node, at, mark) for node, mark in zip(nodes * BESIDE, marks, strict=True)]
-        handles = [each for each in engine.submit(asked).values() if isinstance(each, Handle)]
+        orders = [_stubborn(node, at, mark) for node, mark in zip(nodes * BESIDE, marks, strict=True)]
+        handles = [each for each in engine.submit(orders).values() if isinstance(each, Handle)]
         while time.time() < at + BRIEF:
             engine.touch()
             moment = time.time()
             if moment > at + BRIEF / 2 and people_of(STAYS_ON):
                 longest = max(longest, moment - at - BRIEF)
             time.sleep(0.1)
-        left = {mark for mark in marks if people_of(mark)} if people_of(STAYS_ON) else set()
-        alive += len(left)
+        people = {mark for mark in marks if people_of(mark)} if people_of(STAYS_ON) else set()
+        alive += len(people)
         seen = [look(engine, handle) for handle in handles]
         begun = sum(status.started_at is not None for status in seen)
         assert begun, f"nothing ran: {seen[:1]}"
@@ -138,12 +138,12 @@ def _ends(engine: SlurmEngine, nodes: list[str]) -> tuple[int, int, float]:
 
 
 def _stubborn(node: str, at: float, mark: str) -> Gang:
-    told = told_to_engines(script(STAYS), None, 60.0, {})
-    told = replace(told, command=replace(told.command, variables={"MARK": mark}), grace_seconds=1.0)
+    program = told_to_engines(script(STAYS), None, 60.0, {})
+    program = replace(program, command=replace(program.command, variables={"MARK": mark}), grace_seconds=1.0)
     planned = Generation(1, at, at + BRIEF, {node: {"worker": 1, "ps": 0}})
     amounts = {"worker": {"worker": 1.0}, "ps": {"ps": 1.0}}
     key, end = secrets.token_hex(16), at + BRIEF
-    return Gang(key, f"job-{key[:6]}", "script", {}, (planned,), end, amounts=amounts, own=told)
+    return Gang(key, f"job-{key[:6]}", "script", {}, (planned,), end, amounts=amounts, own=program)
 
 
 def _median(values: list[float]) -> str:
@@ -153,9 +153,9 @@ def _median(values: list[float]) -> str:
 def _many(engine: SlurmEngine, nodes: list[str]) -> tuple[float, float]:
     """Return the seconds of one submission of all gangs, and those of one reading of all their states. This function
     writes what their launchers would report."""
-    asked = [gang({node: {"worker": 2, "ps": 0} for node in nodes}, LONG, after=15.0) for _ in range(MANY)]
+    orders = [gang({node: {"worker": 2, "ps": 0} for node in nodes}, LONG, after=15.0) for _ in range(MANY)]
     begin = time.monotonic()
-    answers = engine.submit(asked)
+    answers = engine.submit(orders)
     submitting = time.monotonic() - begin
     handles = [answer for answer in answers.values() if isinstance(answer, Handle)]
     assert not any(isinstance(answer, Fault) for answer in answers.values())

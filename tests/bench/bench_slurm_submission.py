@@ -82,11 +82,11 @@ def measure() -> Iterator[dict[str, Any]]:
             for clients in (1, CLIENTS):
                 for name, way in ways.items():
                     rates.setdefault((name, clients), []).append(_rate(way, clients))
-    for (name, clients), found in rates.items():
-        turns = f"median of {ROUNDS} turns, {min(found):.0f} to {max(found):.0f}"
+    for (name, clients), figures in rates.items():
+        turns = f"median of {ROUNDS} turns, {min(figures):.0f} to {max(figures):.0f}"
         detail = f"{turns}; {ways[name].jobs} jobs by each client; {_load()}"
         target = f"{TARGET_IN_BULK} or more" if (name, clients) == ("in bulk", CLIENTS) else "-"
-        title, rate = f"jobs submitted {name}, {clients} at a time", round(statistics.median(found))
+        title, rate = f"jobs submitted {name}, {clients} at a time", round(statistics.median(figures))
         yield _figure(title, rate, "jobs/s", target, detail)
     yield from _where_it_goes("a submission", tenants[0], callers[0], "jobs/", _body, PROFILED)
     yield from _where_it_goes("1,000 in bulk", tenants[0], callers[0], "jobs/bulk/", _bulk_body, 3)
@@ -121,9 +121,9 @@ def _ways(port: int, tenants: list[Tenant], callers: list[Program]) -> dict[str,
 
 
 def _spec(number: int = 0) -> dict[str, Any]:
-    given = PARAMETERS | {"minibatch_ms": 20.0, "seed": number}
+    values = PARAMETERS | {"minibatch_ms": 20.0, "seed": number}
     value = {"kind": "linear", "slope": -1.0, "base": 100.0 + number}
-    return SPEC | {"chunks": 2, "max_workers": 2, "value": value, "program": {"name": "trainer", "parameters": given}}
+    return SPEC | {"chunks": 2, "max_workers": 2, "value": value, "program": {"name": "trainer", "parameters": values}}
 
 
 def _body() -> dict[str, Any]:
@@ -157,15 +157,15 @@ def _sent(port: int, tenant: Tenant, secret: str, path: str, body: str, calls: i
         key = {"Idempotency-Key": secrets.token_hex(8)}
         line.request("POST", f"/api/v1/tenants/{tenant.slug}/{path}", body, headers | key)
         answer = line.getresponse()
-        said = answer.read()
-        assert answer.status == 201, said
+        content = answer.read()
+        assert answer.status == 201, content
     line.close()
 
 
 def _sbatch(slurm: Cluster) -> None:
     for _ in range(SUBMISSIONS):
-        said = slurm.call("sbatch", "--parsable", "-H", "-p", "main", "-o", "/dev/null", input=SCRIPT)
-        assert said.returncode == 0, said.stderr
+        answer = slurm.call("sbatch", "--parsable", "-H", "-p", "main", "-o", "/dev/null", input=SCRIPT)
+        assert answer.returncode == 0, answer.stderr
 
 
 def _where_it_goes(

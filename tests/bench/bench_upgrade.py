@@ -89,7 +89,7 @@ def measure() -> Iterator[dict[str, Any]]:
     for other in others:
         if other.error is not None:
             raise other.error
-    waits = {name: other.said() for name, other in zip(WORK, others, strict=True)}
+    waits = {name: other.report() for name, other in zip(WORK, others, strict=True)}
     detail = {"rows": sizes, "gibibytes": round(gibibytes, 2), "load": round(os.getloadavg()[0], 2), "others": waits}
     longest = max(other.longest for other in others)
     yield _figure("longest wait of anybody beside an upgrade", 1e3 * longest, "ms", "<= 2000", **detail)
@@ -124,7 +124,7 @@ class AtWork(threading.Thread):
                     if seconds > self.longest:
                         self.longest, self.slowest = seconds, statement
 
-    def said(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return {"longest_ms": round(1e3 * self.longest, 1), "statement": self.slowest, "statements": self.statements}
 
 

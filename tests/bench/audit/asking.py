@@ -57,8 +57,8 @@ BUILT = {
 
 
 def main(took: Took) -> None:
-    for found in measure(took):
-        print(json.dumps(found), flush=True)
+    for line in measure(took):
+        print(json.dumps(line), flush=True)
 
 
 def measure(took: Took) -> Iterator[dict[str, Any]]:
@@ -82,9 +82,12 @@ def _overview(pool: Pool) -> Iterator[dict[str, Any]]:
     with mock.patch.object(timezone, "now", return_value=last + timedelta(minutes=1)):
         for days in LENGTHS:
             address = f"/fairness/?pool={pool.slug}&days={days}"
-            asked = [_opened(client, address) for _ in range(OPENED + 1)][1:]
-            found = {"times": sorted(took for took, _ in asked), "statuses": sorted({status for _, status in asked})}
-            answer = figure(f"open the overview of {days} days", found, "500", calls=OPENED + 1)
+            answers = [_opened(client, address) for _ in range(OPENED + 1)][1:]
+            sample = {
+                "times": sorted(took for took, _ in answers),
+                "statuses": sorted({status for _, status in answers}),
+            }
+            answer = figure(f"open the overview of {days} days", sample, "500", calls=OPENED + 1)
             yield answer | {"detail": answer["detail"] | there}
 
 
@@ -125,9 +128,9 @@ class _Steps(_Watch):
         self.moments = [time.perf_counter()]
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        found = super().__call__(*args, **options)
+        result = super().__call__(*args, **options)
         self.moments.append(time.perf_counter())
-        return found
+        return result
 
     @property
     def longest(self) -> float:

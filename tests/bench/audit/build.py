@@ -160,12 +160,12 @@ def _without_figures(pool: Pool) -> list[Interval]:
 @transaction.atomic
 def _figures_of(intervals: list[Interval]) -> int:
     with collector_resting():
-        found = [_figures(interval) for interval in intervals]
-        IntervalFairness.objects.bulk_create(rows.interval for rows in found)
-        for rows in found:
+        figures = [_figures(interval) for interval in intervals]
+        IntervalFairness.objects.bulk_create(rows.interval for rows in figures)
+        for rows in figures:
             for row in rows.tenants:
                 row.fairness = rows.interval
-        TenantFairness.objects.bulk_create((row for rows in found for row in rows.tenants), batch_size=2_000)
+        TenantFairness.objects.bulk_create((row for rows in figures for row in rows.tenants), batch_size=2_000)
     return len(intervals)
 
 

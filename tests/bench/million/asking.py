@@ -40,8 +40,8 @@ HEADERS = {"Accept": "application/json"}
 
 
 def main(state: State) -> None:
-    for found in measure(state):
-        print(json.dumps(found), flush=True)
+    for line in measure(state):
+        print(json.dumps(line), flush=True)
 
 
 def measure(state: State) -> Iterator[dict[str, Any]]:
@@ -56,12 +56,12 @@ def measure(state: State) -> Iterator[dict[str, Any]]:
     own, staff = program(owner, tenant).secret, program(operator, None).secret
     opened = pages.addresses(tenant, _month())
     with web_server(web_processes()) as web:
-        asked = chain(
+        lines = chain(
             _reads(web.port, tenant, own, staff),
             pages.times(web.port, owner, opened),
             _submissions(web.port, tenant, own),
         )
-        yield from Work(web.processes, state.data).added_to(asked)
+        yield from Work(web.processes, state.data).added_to(lines)
     yield from pages.queries(owner, opened)
 
 
@@ -122,8 +122,8 @@ def _reads(port: int, tenant: Tenant, own: str, staff: str) -> Iterator[dict[str
     yield _single("metrics, not kept", _asked(port, staff, ["/metrics"] * 3, pause=5.1), "< 1000")
 
 
-def _single(name: str, found: dict[str, Any], target: str) -> dict[str, Any]:
-    return figure(name, found, target, calls=len(found["times"]) + 1)
+def _single(name: str, sample: dict[str, Any], target: str) -> dict[str, Any]:
+    return figure(name, sample, target, calls=len(sample["times"]) + 1)
 
 
 def _asked(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
@@ -162,30 +162,30 @@ def _submissions(port: int, tenant: Tenant, secret: str) -> Iterator[dict[str, A
         ("batch lane, each once a second", "batch", 1.0),
         ("instant lane, each once a second", "instant", 1.0),
     ):
-        found: dict[str, Any] = {"times": [], "statuses": set()}
+        sample: dict[str, Any] = {"times": [], "statuses": set()}
         body = {"pool": "main", "name": "bench", "lane": lane, "spec": SPEC}
         path = f"/api/v1/tenants/{tenant.slug}/jobs/"
         threads = [
-            threading.Thread(target=_submit, args=(port, path, secret, body, pause, number, found))
+            threading.Thread(target=_submit, args=(port, path, secret, body, pause, number, sample))
             for number in range(SUBMITTERS)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        answers = {"times": sorted(found["times"]), "statuses": sorted(found["statuses"])}
+        answers = {"times": sorted(sample["times"]), "statuses": sorted(sample["statuses"])}
         yield figure(f"submit, {SUBMITTERS} clients, {name}", answers, "< 60", calls=len(answers["times"]))
 
 
 def _submit(
-    port: int, path: str, secret: str, body: Mapping[str, Any], pause: float, number: int, found: dict[str, Any]
+    port: int, path: str, secret: str, body: Mapping[str, Any], pause: float, number: int, sample: dict[str, Any]
 ) -> None:
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     line.connect()
     time.sleep(pause * number / SUBMITTERS)
     for _ in range(SUBMISSIONS):
         took, status, _ = _ask(line, "POST", path, secret, body)
-        found["times"].append(took)
-        found["statuses"].add(status)
+        sample["times"].append(took)
+        sample["statuses"].add(status)
         time.sleep(max(pause - took / 1000, 0.0))
     line.close()

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def figure(name: str, found: Mapping[str, Any], target: str, *, calls: int) -> dict[str, Any]:
+def figure(name: str, sample: Mapping[str, Any], target: str, *, calls: int) -> dict[str, Any]:
     """Return a line of the bench. `found` has the sorted milliseconds and the statuses. `calls` is the number of all
     answers, with those that were not timed."""
-    times = found["times"]
+    times = sample["times"]
     detail = {
         "fastest_ms": round(times[0], 1),  # what is left of a machine that others use too
         "median_ms": round(times[len(times) // 2], 1),
         "slowest_ms": round(times[-1], 1),
         "answers": len(times),
-        "statuses": list(found["statuses"]),
+        "statuses": list(sample["statuses"]),
         "load": round(os.getloadavg()[0], 1),
         "calls": calls,
     }

@@ -28,7 +28,7 @@ def addresses(tenant: Tenant, month: str) -> dict[str, str]:
     with scope(tenant):
         finished = TrainingJob.objects.filter(state="finished").order_by("pk").values_list("pk", flat=True)[100]
         alive = TrainingJob.objects.filter(state__in=LIVE_STATES).order_by("-pk").values_list("pk", flat=True).first()
-    found = {
+    paths = {
         "market": "market/",
         "servers": "servers/",
         "jobs": "jobs/",
@@ -40,7 +40,7 @@ def addresses(tenant: Tenant, month: str) -> dict[str, str]:
         "statement of a month": f"statements/period/?from={month}-01&to={month}-28",
         "intervals": "intervals/",
     } | ({"job that is alive": f"jobs/{alive}/"} if alive else {})
-    return {name: f"/t/{tenant.slug}/{path}" for name, path in found.items()}
+    return {name: f"/t/{tenant.slug}/{path}" for name, path in paths.items()}
 
 
 def times(port: int, owner: User, pages: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -48,10 +48,10 @@ def times(port: int, owner: User, pages: dict[str, str]) -> Iterator[dict[str, A
     headers = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session_of(owner)}", "Accept": "text/html"}
     for name, address in pages.items():
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        asked = [_ask(line, address, headers) for _ in range(OPENED + 1)][1:]
+        answers = [_ask(line, address, headers) for _ in range(OPENED + 1)][1:]
         line.close()
-        found = {"times": sorted(took for took, _ in asked), "statuses": sorted({status for _, status in asked})}
-        yield figure(f"page: {name}", found, "< 300", calls=OPENED + 1)
+        sample = {"times": sorted(took for took, _ in answers), "statuses": sorted({status for _, status in answers})}
+        yield figure(f"page: {name}", sample, "< 300", calls=OPENED + 1)
 
 
 def queries(owner: User, pages: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -64,8 +64,8 @@ def queries(owner: User, pages: dict[str, str]) -> Iterator[dict[str, Any]]:
         cache.clear()
         with CaptureQueriesContext(connection) as captured:
             status = ask().status_code
-            asked = len(captured)  # later requests forget them
-        yield plain(f"page: {name}, queries", asked, "queries", "< 25", {"status": status})
+            count = len(captured)  # later requests forget them
+        yield plain(f"page: {name}, queries", count, "queries", "< 25", {"status": status})
 
 
 def _ask(line: http.client.HTTPConnection, address: str, headers: dict[str, str]) -> tuple[float, int]:

@@ -66,8 +66,8 @@ class Nodes(HTMLParser):
 
 
 def measure(market: Market, data: Path) -> Iterator[dict[str, Any]]:
-    made = {"load": load(), "live_awards": live_awards(market)}
-    yield {"name": "pages.making", "value": market.seconds, "unit": "s", "target": "< 120", "detail": made}
+    about = {"load": load(), "live_awards": live_awards(market)}
+    yield {"name": "pages.making", "value": market.seconds, "unit": "s", "target": "< 120", "detail": about}
     pages = list(asked_for(market))
     with web_server(web_processes()) as web:
         for role, user in people(market).items():

@@ -95,9 +95,9 @@ def _build(state: State, size: Size) -> tuple[dict[str, int], dict[str, str], di
 
 def _told(what: str, make: Any, *arguments: Any) -> Any:
     began = time.monotonic()
-    made = make(*arguments)
+    result = make(*arguments)
     print(f"{time.monotonic() - began:8.1f} s  {what}", file=sys.stderr, flush=True)
-    return made
+    return result
 
 
 def _market(size: Size, at: datetime) -> tuple[Pool, User]:
@@ -224,7 +224,7 @@ def _places(pool: Pool, lumen: Tenant) -> dict[str, str]:
         awards = Award.objects.filter(pool=pool, tenant=lumen).order_by("-pk")
         last = Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("-number").first()
         assert last is not None
-        found = {
+        paths = {
             "ended": jobs.filter(state="finished").values_list("pk", flat=True)[0],
             "running": jobs.filter(state__in=("running", "awarded")).values_list("pk", flat=True)[0],
             "waiting": jobs.filter(state="queued").values_list("pk", flat=True)[0],
@@ -233,7 +233,7 @@ def _places(pool: Pool, lumen: Tenant) -> dict[str, str]:
             "server": Server.objects.filter(pool=pool).values_list("pk", flat=True)[0],
             "pool": pool.slug,
         }
-    return {name: str(place) for name, place in found.items()}
+    return {name: str(place) for name, place in paths.items()}
 
 
 def _done(outcome: Any) -> Any:

@@ -44,8 +44,10 @@ def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    kept = {name: value for name, value in os.environ.items() if name not in (*OF_TESTS, "PYTHONDONTWRITEBYTECODE")}
-    environment = {**kept, "BOURSE_VAR": folder, "PORT": str(port)}
+    variables = {
+        name: value for name, value in os.environ.items() if name not in (*OF_TESTS, "PYTHONDONTWRITEBYTECODE")
+    }
+    environment = {**variables, "BOURSE_VAR": folder, "PORT": str(port)}
     command = [sys.executable, "manage.py", "up"]
     product = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=subprocess.DEVNULL)
     try:

@@ -65,7 +65,7 @@ def _boundary(pool: Pool, between: range, name: str, target: str) -> Iterator[di
     whole = began.until_now()
     assert isinstance(interval, Interval), interval
     parts["rest"] = [sum_ - sum(part[clock] for part in parts.values()) for clock, sum_ in enumerate(whole)]
-    kept = {"view_kb": len(bytes(interval.view)) // 1000, "plan_kb": len(bytes(interval.plan)) // 1000}
+    sizes = {"view_kb": len(bytes(interval.view)) // 1000, "plan_kb": len(bytes(interval.plan)) // 1000}
     counts = {
         "waiting": waiting,
         "awarded": interval.jobs_awarded,
@@ -76,7 +76,7 @@ def _boundary(pool: Pool, between: range, name: str, target: str) -> Iterator[di
     clocks = {"wall": 0, "processor": 1, "database": 2}
     detail = {name: round(whole[clock], 2) for name, clock in clocks.items()}
     detail |= {step: [round(seconds, 2) for seconds in part] for step, part in parts.items()}
-    detail |= counts | kept | {"peak_mib": peak_mib()}
+    detail |= counts | sizes | {"peak_mib": peak_mib()}
     yield {"name": name, "value": round(whole[0], 2), "unit": "s", "target": target, "detail": detail}
     busy = round(whole[1] + whole[2], 2)
     yield {"name": f"processor time: {name}", "value": busy, "unit": "s", "target": "-", "detail": {"waiting": waiting}}

@@ -50,16 +50,18 @@ def _further_interval(size: int, plan: AlonePlan) -> Iterator[dict[str, Any]]:
     contents, before = contents_of(next_), contents_of(first)
     without, unchanged = _without_unchanged(contents, before)
     whole, whole_without = _size(_packed(next_, contents, None)), _size(_packed(next_, without, None))
-    told, told_without = _size(_packed(next_, contents, first)), _size(_packed(next_, without, first))
+    by_delta, by_delta_without = _size(_packed(next_, contents, first)), _size(_packed(next_, without, first))
     counts = {"waiting": next_.jobs_waiting, "unchanged": unchanged, "awarded": next_.jobs_awarded}
     about = f"; plans: {plan}"
-    each = (told - told_without) / unchanged
+    each = (by_delta - by_delta_without) / unchanged
     as_whole = {"stored_whole": round((whole - whole_without) / unchanged, 1)}
     name = "a further interval for a waiting job that did not change"
     yield _figure(name + about, each, "bytes", f"<= {MOST_BYTES}", **counts, **as_whole)
     columns = {"in_the_database": large - small, **_columns(next_), "stored_whole": whole}
     raw = {"not_compressed": len(contents.view) + len(contents.plan)}
-    yield _figure("input and answer of a further interval" + about, told / 1000, "kB", "-", **counts, **columns, **raw)
+    yield _figure(
+        "input and answer of a further interval" + about, by_delta / 1000, "kB", "-", **counts, **columns, **raw
+    )
     for what, base in (("whole", None), ("by its base", first)):
         spent = _seconds(lambda base=base: _packed(next_, contents, base))
         yield _figure(f"write an interval {what}{about}", spent, "s", "-", **counts)
