@@ -114,9 +114,9 @@ def codes_of(sources: Sequence[Module]) -> Codes:
         for other in [module] if private else sources:
             for call in other.nodes:
                 if isinstance(call, ast.Call) and _name(call.func) == each.function:
-                    given = _argument(call, each.place, each.name) or each.default
-                    if given is not None:
-                        _note(seen, other, constants, each.kind, given, None)
+                    argument = _argument(call, each.place, each.name) or each.default
+                    if argument is not None:
+                        _note(seen, other, constants, each.kind, argument, None)
     return seen
 
 
@@ -217,11 +217,11 @@ def _parameter(module: Module, expression: ast.expr) -> tuple[str, int, str, ast
 
 
 def _numbers(call: ast.Call) -> frozenset[str] | None:
-    given = _argument(call, 1, "numbers")
-    if given is None:
+    argument = _argument(call, 1, "numbers")
+    if argument is None:
         return frozenset()
-    if isinstance(given, ast.Dict) and all(isinstance(key, ast.Constant) for key in given.keys):
-        return frozenset(key.value for key in given.keys if isinstance(key, ast.Constant))
+    if isinstance(argument, ast.Dict) and all(isinstance(key, ast.Constant) for key in argument.keys):
+        return frozenset(key.value for key in argument.keys if isinstance(key, ast.Constant))
     return None
 
 

@@ -114,5 +114,5 @@ def test_text_of_a_job_has_numbers_by_the_letter_of_json(number: str) -> None:
 
 @pytest.mark.parametrize(("number", "meaning"), [("12", 12), ("-0.5", -0.5), ("1e3", 1000.0), ("1.5E-3", 0.0015)])
 def test_text_of_a_job_has_the_numbers_of_json(number: str, meaning: float) -> None:
-    found = read_job(f"max_price: {number}").spec["max_price"]
-    assert (found, type(found)) == (meaning, type(meaning))
+    value = read_job(f"max_price: {number}").spec["max_price"]
+    assert (value, type(value)) == (meaning, type(meaning))

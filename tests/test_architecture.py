@@ -52,11 +52,11 @@ def test_core_imports_only_mathematics_and_pure_standard_modules(file: Path) -> 
 
 @pytest.mark.parametrize("file", sorted(PROGRAMS.rglob("*.py")), ids=lambda file: str(file.relative_to(PROGRAMS)))
 def test_programs_import_the_core_and_pure_standard_modules_alone(file: Path) -> None:
-    found = imports_of(file.read_text(encoding="utf-8"))
+    modules = imports_of(file.read_text(encoding="utf-8"))
     allowed: tuple[str, ...] = ("scheduling.core.", "scheduling.programs.")
     if file.name == "stored.py":  # rows become values there, for the engines and the market
         allowed += ("scheduling.models.", "tenants.models.", "django.db.models.")
-    assert [m for m in found if m.split(".")[0] not in PURE and not f"{m}.".startswith(allowed)] == []
+    assert [m for m in modules if m.split(".")[0] not in PURE and not f"{m}.".startswith(allowed)] == []
 
 
 @pytest.mark.parametrize(

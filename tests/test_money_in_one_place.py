@@ -154,25 +154,25 @@ def conversions(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def test_nobody_else_rounds_or_formats_money() -> None:
-    found, seen = [], set()
+    places, seen = [], set()
     for name, _, tree in sources():
         for node in roundings(tree):
             seen.add(name)
             words = ast.unparse(node)
             if MONEY.search(words) or not (name in ROUNDED_ELSEWHERE or name.startswith(LAB)):
-                found.append(f"{name}:{node.lineno}: {words}")
-    assert found == []
+                places.append(f"{name}:{node.lineno}: {words}")
+    assert places == []
     assert set(ROUNDED_ELSEWHERE) - seen == set()  # and nobody stands in the list for nothing
 
 
 def test_nobody_else_turns_credits_into_micro_credits() -> None:
-    found = [
+    places = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"
         for name, _, tree in sources()
         for node in conversions(tree)
         if "seconds" not in ast.unparse(node)
     ]
-    assert found == []
+    assert places == []
 
 
 def test_nobody_else_reads_or_computes_decimals() -> None:
@@ -193,15 +193,15 @@ def test_forms_have_no_field_that_reads_a_number_in_another_way() -> None:
 @pytest.mark.parametrize("folder", ["templates", "static"])
 def test_pages_round_no_money_by_themselves(folder: str) -> None:
     filters = re.compile(r"\{\{\s*([\w.]+)[^}]*\|(floatformat|stringformat|intcomma)")
-    found = []
+    places = []
     for file in sorted((ROOT / folder).rglob("*")):
         if not file.is_file() or "vendor" in file.parts or file.suffix not in (".html", ".txt", ".js"):
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             shown = [name for name, _ in filters.findall(line)] if folder == "templates" else []
             shown += [line] if folder == "static" and "toFixed" in line else []
-            found += [f"{file.name}:{number}: {words}" for words in shown if MONEY.search(words)]
-    assert found == []
+            places += [f"{file.name}:{number}: {words}" for words in shown if MONEY.search(words)]
+    assert places == []
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_every_reason_with_words_is_given_somewhere() -> None:
 
 
 def test_every_refusal_and_problem_has_its_words_and_every_one_with_words_is_given_somewhere() -> None:
-    given = produced("refusal") | produced("problem") | {code for code, _ in _CODES.values()}
-    assert given == REFUSALS.keys()
+    codes = produced("refusal") | produced("problem") | {code for code, _ in _CODES.values()}
+    assert codes == REFUSALS.keys()
 
 
 def test_no_place_hides_its_code() -> None:
@@ -118,8 +118,8 @@ def test_codes_that_the_schema_names_are_on_the_list() -> None:
     ],
 )  # fmt: skip
 def test_a_code_is_found_however_it_is_given(source: str, kind: str, codes: set[str]) -> None:
-    found = codes_of([module_of("scheduling/jobs/planted.py", source)])
-    assert ({each.code for each in found.codes if each.kind == kind}, found.open) == (codes, [])
+    collection = codes_of([module_of("scheduling/jobs/planted.py", source)])
+    assert ({each.code for each in collection.codes if each.kind == kind}, collection.open) == (codes, [])
 
 
 @pytest.mark.parametrize("source", ["x = Reason(made_up())", 'x = Refused(f"late_{n}", "")', "x = Cause(words[0])"])
@@ -131,11 +131,11 @@ def test_a_code_that_is_worked_out_does_not_go_unseen(source: str) -> None:
 
 
 def test_numbers_are_those_that_the_code_is_given_with() -> None:
-    given: defaultdict[str, set[str]] = defaultdict(set)
+    numbers: defaultdict[str, set[str]] = defaultdict(set)
     for each in read().codes:
         if each.kind == "reason" and each.code not in NOT_A_CODE:
-            given[each.code] |= each.numbers or set()
-    others = {code: names - set(ReasonCode(code).numbers) for code, names in given.items()}
+            numbers[each.code] |= each.numbers or set()
+    others = {code: names - set(ReasonCode(code).numbers) for code, names in numbers.items()}
     assert {code: names for code, names in others.items() if names} == {}
     assert {name for code in ReasonCode for name in code.numbers} == UNITS.keys()
 
@@ -149,15 +149,15 @@ def test_figures_of_a_refusal_are_those_of_its_class() -> None:
             import_module(each.place.partition(".py:")[0].replace("/", "."))
     classes = {each.__name__: each for each in subclasses(Refused) if each is not RefusedForMoney}
     assert codes.keys() == classes.keys()
-    told: defaultdict[str, set[str]] = defaultdict(set)
-    for name, made in classes.items():
-        figures = {figure.name: figure.default is MISSING for figure in fields(made) if figure.name not in SAID}
+    figures_by_code: defaultdict[str, set[str]] = defaultdict(set)
+    for name, refusal in classes.items():
+        figures = {figure.name: figure.default is MISSING for figure in fields(refusal) if figure.name not in SAID}
         listed = {code: set(REFUSALS[code].numbers) for code in codes[name]}
         assert all({figure for figure, needed in figures.items() if needed} <= listed[code] for code in listed), name
         assert figures.keys() <= set().union(*listed.values()), name
         for code in listed:
-            told[code] |= figures.keys()
-    untold = {code: set(code.numbers) - told[code] for code in [*TenantRefusal, *MarketRefusal]}
+            figures_by_code[code] |= figures.keys()
+    untold = {code: set(code.numbers) - figures_by_code[code] for code in [*TenantRefusal, *MarketRefusal]}
     assert {code: names for code, names in untold.items() if names} == {}
 
 
@@ -277,10 +277,10 @@ def test_guide_lists_every_code_as_the_product_has_it() -> None:
 def test_guide_says_every_reason_in_its_own_sentence() -> None:
     """With the code's name in its place the page would say "In pieces.", and nobody would miss the example."""
     rows = [line.split(" | ") for line in reasons_page().partition("## Refusals")[0].splitlines()]
-    said = {row[0].strip("| `"): row[1] for row in rows if row[0].startswith("| `")}
-    assert said.keys() == set(ReasonCode)
+    sentences = {row[0].strip("| `"): row[1] for row in rows if row[0].startswith("| `")}
+    assert sentences.keys() == set(ReasonCode)
     names = {code: code.replace("_", " ").capitalize() for code in ReasonCode}
-    assert [code for code in ReasonCode if said[code].startswith((f"{names[code]}.", f"{names[code]}:"))] == []
+    assert [code for code in ReasonCode if sentences[code].startswith((f"{names[code]}.", f"{names[code]}:"))] == []
 
 
 def test_page_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,12 +133,12 @@ def test_what_only_reads_knows_nothing_that_decides() -> None:
     assert upward == []
 
 
-def defining(found: Import) -> str:
+def defining(imported: Import) -> str:
     """The module of a room from which it takes a name that others import from the room itself."""
-    for each in imports_of(found.source):
-        if each.name == found.name:
+    for each in imports_of(imported.source):
+        if each.name == imported.name:
             return each.source
-    return found.source
+    return imported.source
 
 
 def test_tests_lie_as_the_rooms_do() -> None:
