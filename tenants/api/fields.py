@@ -56,11 +56,14 @@ class Form(serializers.Serializer[Any]):
 
 
 def unknown_field(name: str, known: Iterable[str]) -> serializers.ErrorDetail:
-    """Return the refusal of a name, with the known one that is most like it if one is close. A name that is far longer
-    than all of ours is like none of them, and would take long to compare."""
+    return serializers.ErrorDetail(no_such("There is no such field", name, known), "unknown_field")
+
+
+def no_such(words: str, name: str, known: Iterable[str]) -> str:
+    """Return the words as a sentence that refuses a name, with the known one that is most like it if one is close. A
+    name that is far longer than all of ours is like none of them, and would take long to compare."""
     near = difflib.get_close_matches(name, known, 1) if len(name) <= MOST_LETTERS else ()
-    suggestion = f"; did you mean `{near[0]}`?" if near else "."
-    return serializers.ErrorDetail(f"There is no such field{suggestion}", "unknown_field")
+    return f"{words}; did you mean `{near[0]}`?" if near else f"{words}."
 
 
 @cache

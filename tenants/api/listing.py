@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from tenants.api.bodies import text_flaw
 from tenants.api.cursors import cursor_read, page_of, place_read
-from tenants.api.fields import moment_of
+from tenants.api.fields import moment_of, no_such
 from tenants.api.problems import FieldError, Problem, ProblemRaised
 from tenants.zones import LATEST
 
@@ -116,7 +116,7 @@ def parameters_read(request: Request, filters: Sequence[Filter], others: Sequenc
     for name, texts in request.query_params.lists():
         try:
             if name not in by_name and name not in others:
-                raise ValueError("there is no such parameter")
+                raise ValueError(no_such("there is no such parameter", name, (*by_name, *others)))
             read[name] = _values(by_name.get(name), texts)
         except ValueError as error:
             errors.append(FieldError(name, "invalid_parameter", _as_sentence(f"{error}")))
@@ -129,7 +129,7 @@ def parameters_read(request: Request, filters: Sequence[Filter], others: Sequenc
 
 def _as_sentence(words: str) -> str:
     """Return the words as a sentence. The other letters stay as they are: a time has a large T and Z."""
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '?')) else '.'}"
 
 
 def _values(filter_: Filter | None, texts: Sequence[str]) -> Any:

@@ -330,6 +330,19 @@ def test_wrong_parameter_is_a_400_that_names_it(caller: Program, query: str, nam
     assert reply.json()["errors"][0]["field"] == name
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("stat", "There is no such parameter; did you mean `state`?"),
+        ("colour", "There is no such parameter."),
+    ],
+)
+def test_unknown_parameter_is_refused_with_the_one_like_it(caller: Program, name: str, detail: str) -> None:
+    problem = caller.get(f"tenants/lumen/jobs/?{name}=queued").json()
+    assert [error["detail"] for error in problem["errors"]] == [detail]
+    assert problem["detail"] == f"{name}: {detail}"
+
+
 @pytest.mark.parametrize("number", ["9223372036854775808", "99999999999999999999999999"])
 def test_number_beyond_64_bits_in_an_address_is_a_404(caller: Program, number: str) -> None:
     problem(caller.get(f"tenants/lumen/jobs/{number}/"), 404, "not_found")
