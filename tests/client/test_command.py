@@ -1406,10 +1406,19 @@ def test_parameters_are_shown_with_all_that_a_submitter_must_know(bourse: Bourse
     ]
 
 
-def test_archive_overwrites_a_file_only_by_force(bourse: Bourse, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "options", "kind"),
+    [
+        (("programs", "archive", "align"), ("--version", "2", "--owner", "lumen"), "application/gzip"),
+        (("lab", "download", "14"), (), "text/html"),
+    ],
+)
+def test_download_overwrites_a_file_only_by_force(
+    bourse: Bourse, tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], kind: str
+) -> None:
     file = tmp_path / "align.tar.gz"
-    words = ("programs", "archive", "align", file, "--version", "2", "--owner", "lumen")
-    with stub_server(text("packed", "application/gzip")) as stub:
+    words = (*command, file, *options)
+    with stub_server(text("packed", kind)) as stub:
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
         assert bourse(*words, **named).status == 0
         file.write_text("mine")
@@ -1418,7 +1427,7 @@ def test_archive_overwrites_a_file_only_by_force(bourse: Bourse, tmp_path: Path)
         assert (len(stub.calls), file.read_text()) == (1, "mine"), "it is not even asked for"
         assert bourse(*words, "--force", **named).status == 0
         assert file.read_text() == "packed"
-        assert bourse("programs", "archive", "align", "/dev/null", *words[4:], **named).status == 0
+        assert bourse(*command, "/dev/null", *options, **named).status == 0
 
 
 def test_archive_that_is_too_large_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:

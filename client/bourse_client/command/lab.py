@@ -7,6 +7,7 @@ from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
+from bourse_client.command.outputs import output_write, require_free
 from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.command.written import INPUT, text_in
@@ -75,12 +76,8 @@ def resume(session: Session) -> int:
 def download(session: Session) -> int:
     """Write the report, or the figures, to a file."""
     words, client = session.words, session.client
-    content = client.study_figures(words.study) if words.figures else client.study_report(words.study)
-    try:
-        Path(words.output).write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"{words.output}: {error.strerror}.") from error
-    session.screen.note(f"{len(content):,} bytes in {words.output}")
+    require_free(session)
+    output_write(session, client.study_figures(words.study) if words.figures else client.study_report(words.study))
     return exits.DONE
 
 

@@ -268,6 +268,7 @@ def _add_lab(commands: Any) -> None:
     for parser in (create, begin, cancel, resume):
         _add_key(parser)
     download.add_argument("output", metavar="FILE")
+    download.add_argument("--force", action="store_true", help="overwrite the file if it is there")
     download.add_argument("--figures", action="store_true", help="every number as CSV in place of the report")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
+from bourse_client.command.outputs import output_write, require_free
 from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
 from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
@@ -106,19 +107,12 @@ def retire(session: Session) -> int:
 
 def archive(session: Session) -> int:
     words, client = session.words, session.client
-    place = Path(words.output)
-    if not words.force and place.is_file():  # /dev/stdout or a pipe loses nothing
-        raise UsageError(f"{plain(words.output)} is there already; --force overwrites it.")
+    require_free(session)
     owner = _owner(session)
     version = words.number or client.program(words.name, owner=owner)["version"]
     if version is None:
         raise UsageError(f"{words.name}: it comes with the product and has no archive.")
-    content = client.program_archive(words.name, version, owner=owner)
-    try:
-        place.write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"{words.output}: {error.strerror}.") from error
-    session.screen.note(f"{len(content):,} bytes in {words.output}")
+    output_write(session, client.program_archive(words.name, version, owner=owner))
     return exits.DONE
 
 
