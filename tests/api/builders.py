@@ -42,8 +42,8 @@ class Program:
         )
 
     def put(self, address: str, body: Any, **headers: str) -> Any:
-        content, sent = json.dumps(body), self._headers(headers)
-        return self.client.put(absolute(address), content, content_type="application/json", headers=sent)
+        content, all_headers = json.dumps(body), self._headers(headers)
+        return self.client.put(absolute(address), content, content_type="application/json", headers=all_headers)
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

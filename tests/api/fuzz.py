@@ -88,7 +88,7 @@ def operations() -> list[Any]:
     return [operation for *_, operation in sorted(placed, key=lambda one: one[:2])]
 
 
-def fuzz(world: World, others: Sequence[World], chosen: Sequence[Any], *, cases: int, start: int) -> Report:
+def fuzz(world: World, others: Sequence[World], selection: Sequence[Any], *, cases: int, start: int) -> Report:
     """So many `cases` of each operation, fewer where there are not so many different ones; each by every role."""
     report = Report()
     callers = {name: caller_of(name, world) for name in CALLERS}
@@ -96,7 +96,7 @@ def fuzz(world: World, others: Sequence[World], chosen: Sequence[Any], *, cases:
         caller.client.raise_request_exception = False
     real = _real(world, others)
     try:
-        for operation in chosen:
+        for operation in selection:
             _of_operation(operation, callers, real, report, cases=cases, start=start)
             print(f"{report.calls:6} calls, {len(report.failures)} failures: {operation.label}", flush=True)
     finally:
@@ -150,13 +150,13 @@ def _case(operation: Any, real: Mapping[str, Sequence[Any]]) -> st.SearchStrateg
     modes = [GenerationMode.POSITIVE, GenerationMode.POSITIVE]
     if names or operation.body or operation.query or operation.headers:
         modes.append(GenerationMode.NEGATIVE)
-    known = {name: st.sampled_from(real[name]) for name in names if real.get(name)}
+    strategies = {name: st.sampled_from(real[name]) for name in names if real.get(name)}
 
     @st.composite
     def draw_case(draw: st.DrawFn) -> Any:
         mode = draw(st.sampled_from(modes))
         case = draw(operation.as_strategy(generation_mode=mode))
-        for name, there in known.items():
+        for name, there in strategies.items():
             if draw(st.integers(0, 9)) < 9:  # 0 comes first: where there is one case alone, it is about what is there
                 case.path_parameters[name] = draw(there)
         if isinstance(case.body, dict):
@@ -194,26 +194,28 @@ def _anything() -> st.SearchStrategy[Any]:
 
 
 def _call(caller: Program, role: str, case: Any, report: Report) -> None:
-    sent = requests.Request(**case.as_transport_kwargs(base_url="http://localhost")).prepare()
-    headers = {name: str(value) for name, value in sent.headers.items()}
+    request = requests.Request(**case.as_transport_kwargs(base_url="http://localhost")).prepare()
+    headers = {name: str(value) for name, value in request.headers.items()}
     if caller.secret:
         headers["Authorization"] = f"Bearer {caller.secret}"
-    parts = urlsplit(sent.url)
-    body = sent.body.encode() if isinstance(sent.body, str) else sent.body or b""
+    parts = urlsplit(request.url)
+    body = request.body.encode() if isinstance(request.body, str) else request.body or b""
     kind = headers.pop("Content-Type", "application/json" if body else "")
     with transaction.atomic():
         reply = caller.client.generic(
-            sent.method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body, kind, headers=headers
+            request.method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body, kind, headers=headers
         )
         whole = _content(reply)
-        if reply.status_code < 400 and sent.method != "GET":
+        if reply.status_code < 400 and request.method != "GET":
             with connection.cursor() as cursor:
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         transaction.set_rollback(True)
-    report.answers[sent.method or "", reply.status_code] += 1
-    for flaw in _flaws(case, sent, reply, whole):
+    report.answers[request.method or "", reply.status_code] += 1
+    for flaw in _flaws(case, request, reply, whole):
         what = f"{case.operation.label}: {reply.status_code}: {flaw.splitlines()[0]}"
-        report.failures.setdefault(what, f"{role}: {sent.method} {sent.url}\n{body[:600]!r}\n{whole[:600]!r}\n{flaw}")
+        report.failures.setdefault(
+            what, f"{role}: {request.method} {request.url}\n{body[:600]!r}\n{whole[:600]!r}\n{flaw}"
+        )
 
 
 def _content(reply: Any) -> bytes:
@@ -228,11 +230,11 @@ def _content(reply: Any) -> bytes:
     return b""
 
 
-def _flaws(case: Any, sent: requests.PreparedRequest, reply: Any, whole: bytes) -> list[str]:
+def _flaws(case: Any, request: requests.PreparedRequest, reply: Any, whole: bytes) -> list[str]:
     if reply.status_code >= 500:
         return ["the server failed"]
     headers = {name.lower(): [value] for name, value in reply.headers.items()}
-    answer = schemathesis.Response(reply.status_code, headers, whole, request=sent, elapsed=0.0, verify=False)
+    answer = schemathesis.Response(reply.status_code, headers, whole, request=request, elapsed=0.0, verify=False)
     try:
         case.validate_response(answer, checks=CHECKS)
     except FailureGroup as group:

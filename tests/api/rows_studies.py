@@ -14,12 +14,12 @@ from tests.api.table import Names, Row, World, answers
 
 STAFF = answers(200, AUDITOR, OPERATOR)
 STUDIES, STUDY = "lab/studies/", "lab/studies/{study}/"
-ASKED = {"rules": ["alone", "market"], "worth": ["by_hour"]}
+STUDY_TERMS = {"rules": ["alone", "market"], "worth": ["by_hour"]}
 
 
 def study(world: World, state: StudyState) -> LabStudy:
     ended = timezone.now() if state in (StudyState.DONE, StudyState.CANCELLED) else None
-    document = {"title": "A study", **ASKED, "history": {"format": "scenario", "file": "scenario.json"}}
+    document = {"title": "A study", **STUDY_TERMS, "history": {"format": "scenario", "file": "scenario.json"}}
     return LabStudy.objects.create(
         title="A study", document=document, pool=world.pool, state=state, asked_at=timezone.now(), ended_at=ended
     )
@@ -42,7 +42,7 @@ def cancelled(world: World) -> Names:
 
 def order(names: Names) -> Mapping[str, Any]:
     content = base64.b64encode(b"job_id,tenant,submit_s,gpus,duration_s\n").decode()
-    return {"study": {**ASKED, "history": {"format": "jobs", "file": "log.csv"}}, "files": {"log.csv": content}}
+    return {"study": {**STUDY_TERMS, "history": {"format": "jobs", "file": "log.csv"}}, "files": {"log.csv": content}}
 
 
 ROWS = [

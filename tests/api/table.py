@@ -138,7 +138,7 @@ def rows() -> tuple[Row, ...]:
 
 
 @dataclass(frozen=True)
-class Found:
+class OperationRoute:
     """An operation as the resolver of addresses knows it."""
 
     name: str
@@ -149,11 +149,11 @@ class Found:
 
 
 @cache
-def operations() -> tuple[Found, ...]:
+def operations() -> tuple[OperationRoute, ...]:
     return tuple(_walk(get_resolver(), ""))
 
 
-def _walk(resolver: URLResolver, above: str) -> Iterator[Found]:
+def _walk(resolver: URLResolver, above: str) -> Iterator[OperationRoute]:
     for entry in resolver.url_patterns:
         route = above + str(entry.pattern)
         if isinstance(entry, URLResolver):
@@ -162,7 +162,7 @@ def _walk(resolver: URLResolver, above: str) -> Iterator[Found]:
             view = getattr(entry.callback, "cls", None)
             for method in METHODS if view else ():
                 if handler := getattr(view, method, None):
-                    yield Found(handler.operation.name, method, route, view, handler)
+                    yield OperationRoute(handler.operation.name, method, route, view, handler)
 
 
 def view_of(operation: str) -> type[Any]:

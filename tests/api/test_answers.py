@@ -14,7 +14,7 @@ class Inner(Answer):
     name = serializers.CharField()
 
 
-class Told(Answer):
+class AnswerWithSecret(Answer):
     inner = Inner()
     secret = serializers.SerializerMethodField()
 
@@ -37,8 +37,8 @@ def test_answers_of_a_class_share_their_fields() -> None:
 
 def test_what_one_answer_is_told_no_other_one_shows() -> None:
     value = {"inner": {"name": "a"}}
-    first = Told(value, context={"secret": "one"})
-    second = Told(value, context={"secret": "two"})
+    first = AnswerWithSecret(value, context={"secret": "one"})
+    second = AnswerWithSecret(value, context={"secret": "two"})
     assert (first.data["secret"], second.data["secret"], first.data["inner"]) == ("one", "two", {"name": "a"})
     with pytest.raises(KeyError):
-        _ = Told(value).data
+        _ = AnswerWithSecret(value).data

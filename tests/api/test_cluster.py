@@ -196,12 +196,12 @@ def test_only_a_submission_to_one_lane_is_one_transaction(
 ) -> None:
     """Else the instant lane's lock would be held while the batch lane's is waited for."""
     make_live_pool(epoch_at=timezone.now())
-    caller, submit, seen = program_of(SUBMITTER, make_tenant("lumen")), jobs_api.job_submit, []
+    caller, submit, transactions = program_of(SUBMITTER, make_tenant("lumen")), jobs_api.job_submit, []
 
     def watched(**settings: Any) -> Any:
-        seen.append(connection.in_atomic_block)
+        transactions.append(connection.in_atomic_block)
         return submit(**settings)
 
     monkeypatch.setattr(jobs_api, "job_submit", watched)
     assert caller.post("tenants/lumen/jobs/", submission(**fields), key="k").status_code == 201
-    assert seen == [one]
+    assert transactions == [one]

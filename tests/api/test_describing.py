@@ -64,9 +64,9 @@ def stored(tenant: Tenant) -> list[TrainingJob]:
 
 def test_one_job_in_hours_by_its_script_and_in_detail_is_the_same_to_the_byte(world) -> None:
     _, tenant, caller = world
-    shown = parse(caller, script=SCRIPT)
-    assert shown.status_code == 200, shown.content
-    spec = shown.json()["spec"]
+    parsing = parse(caller, script=SCRIPT)
+    assert parsing.status_code == 200, parsing.content
+    spec = parsing.json()["spec"]
     assert spec["program"] == {"name": "train-sbatch", "version": 1, "parameters": {}}
     for fields in (
         {"script": SCRIPT, "worth": WORTH},
@@ -123,14 +123,14 @@ def test_script_that_may_not_become_a_program_is_refused_and_one_without_command
 
 def test_parsing_says_what_comes_of_each_line_and_stores_nothing(world) -> None:
     _, tenant, caller = world
-    shown = parse(caller, script=SCRIPT).json()
-    assert (shown["how"], shown["name"], shown["begin"]) == ("script", "train", None)
-    assert [(row["line"], row["option"], row["verdict"]) for row in shown["lines"]] == [
+    parsing = parse(caller, script=SCRIPT).json()
+    assert (parsing["how"], parsing["name"], parsing["begin"]) == ("script", "train", None)
+    assert [(row["line"], row["option"], row["verdict"]) for row in parsing["lines"]] == [
         (1, "", "understood"), (2, "--job-name", "understood"), (3, "--gpus", "understood"),
         (3, "--time", "understood"), (4, "--mail-type", "ignored"), (4, "--output", "ignored"),
         (5, "--error", "not_kept"), (7, "", "understood"), (7, "", "not_kept"),
     ]  # fmt: skip
-    assert shown["lines"][2]["says"] == "#SBATCH --gpus=4 --time=0:01:00"
+    assert parsing["lines"][2]["says"] == "#SBATCH --gpus=4 --time=0:01:00"
     assert stored(tenant) == []
 
 
@@ -144,8 +144,8 @@ def test_what_was_said_is_kept_beside_the_specification_and_shown(world) -> None
     assert description["lines"][1]["says"] == "#SBATCH --job-name=train"
     assert "said" not in job["spec"]
     detail = submit(caller, spec=job["spec"], name="train").json()
-    shown = caller.get(f"tenants/lumen/jobs/{detail['id']}/description/").json()
-    assert shown == {"how": "detail", "said": {}, "lines": []}
+    answer = caller.get(f"tenants/lumen/jobs/{detail['id']}/description/").json()
+    assert answer == {"how": "detail", "said": {}, "lines": []}
     with scope(tenant):
         assert JobDescription.objects.count() == 1
 
@@ -155,17 +155,17 @@ def test_description_sent_again_is_the_same_job_though_time_has_gone_on(world) -
     at, by = timezone.now(), member(tenant)
     worth = {"by": (at + timedelta(hours=1)).isoformat(), "credits": "100", "later": "nothing"}
 
-    def sent(moment: datetime, **answers: Any) -> Submitted | Refused:
+    def submit_at(moment: datetime, **answers: Any) -> Submitted | Refused:
         wording = JobWording(worth=worth | answers, hours=HOURS)
         return job_describe(pool=pool, wording=wording, lane="batch", by=by, at=moment, client_key="once")
 
-    first = sent(at)
+    first = submit_at(at)
     assert isinstance(first, Submitted)
     for later in (90, 7_200):  # the second time also after the moment by which it was wanted
-        again = sent(at + timedelta(seconds=later))
+        again = submit_at(at + timedelta(seconds=later))
         assert isinstance(again, Submitted)
         assert (again.job.pk, again.repeated) == (first.job.pk, True)
-    assert sent(at, credits="101").code == "key_reused"
+    assert submit_at(at, credits="101").code == "key_reused"
     assert len(stored(tenant)) == 1
 
 
@@ -249,13 +249,17 @@ def test_job_waits_for_the_jobs_that_its_script_and_the_body_name(world) -> None
     first, second = (submit(caller, script=SCRIPT, worth=WORTH).json()["id"] for _ in range(2))
     text = SCRIPT.replace("--gpus=4", f"--gpus=4 --dependency=afterok:{first}")
     assert parse(caller, script=text, after=[second]).json()["after"] == [first, second]
-    shown = submit(caller, script=text, worth=WORTH, after=[second]).json()
-    assert (shown["after"], shown["state"], shown["reason"]["code"]) == ([first, second], "queued", "waits_for_jobs")
-    assert shown["reason"]["sentence"] == f"Waits for J-{first}, J-{second}."
+    dependent = submit(caller, script=text, worth=WORTH, after=[second]).json()
+    assert (dependent["after"], dependent["state"], dependent["reason"]["code"]) == (
+        [first, second],
+        "queued",
+        "waits_for_jobs",
+    )
+    assert dependent["reason"]["sentence"] == f"Waits for J-{first}, J-{second}."
     missing = text.replace(f"afterok:{first}", "afterok:987654")
     faults = problem(parse(caller, script=missing), 422, "invalid_job")["numbers"]["faults"]
     assert [(fault["line"], fault["option"]) for fault in faults] == [(3, "--dependency")]
-    spec = shown["spec"] | {"program": None}
+    spec = dependent["spec"] | {"program": None}
     del spec["program"]
     detailed = submit(caller, spec=spec, name="x", after=[first])
     assert detailed.json()["after"] == [first]
@@ -267,14 +271,14 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     _, tenant, caller = world
     text = SCRIPT.replace("--gpus=4", "--gpus=4 --array=3,5-9:2")
     body = {"pool": "main", "script": text, "worth": WORTH}
-    shown = caller.post("tenants/lumen/jobs/arrays/", body, HTTP_IDEMPOTENCY_KEY="k")
-    assert shown.status_code == 201, shown.content
-    array = shown.json()
+    reply = caller.post("tenants/lumen/jobs/arrays/", body, HTTP_IDEMPOTENCY_KEY="k")
+    assert reply.status_code == 201, reply.content
+    array = reply.json()
     assert (array["jobs"], array["indexes"], array["states"]) == (4, [3, 5, 7, 9], {"queued": 4})
     rows = stored(tenant)
     assert [row.spec["program"]["parameters"] for row in rows] == [{"index": index} for index in (3, 5, 7, 9)]
-    listed = caller.get(f"tenants/lumen/jobs/?array={array['id']}").json()["results"]
-    assert [(job["name"], job["array"]["index"]) for job in listed][-1] == ("train[3]", 3)
+    elements = caller.get(f"tenants/lumen/jobs/?array={array['id']}").json()["results"]
+    assert [(job["name"], job["array"]["index"]) for job in elements][-1] == ("train[3]", 3)
     assert len(caller.get("tenants/lumen/jobs/?arrays=folded").json()["results"]) == 1
     descriptions = [caller.get(f"tenants/lumen/jobs/{row.pk}/description/").json()["said"] for row in rows]
     assert descriptions[0] == descriptions[3] == {"script": text, "worth": WORTH, "zone": "UTC"}
@@ -290,8 +294,8 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     assert refused[0]["sentence"].endswith(f"J-{rows[0].pk} is cancelled")
     bound = caller.post("tenants/lumen/jobs/arrays/", body | {"together": True, "lane": "batch"}).json()
     assert (array["together"], bound["together"]) == (False, True)
-    shown = submit(caller, script=SCRIPT, worth=WORTH, after_arrays=[bound["id"]]).json()
-    assert (shown["after"], shown["after_arrays"]) == ([], [bound["id"]])
+    dependent = submit(caller, script=SCRIPT, worth=WORTH, after_arrays=[bound["id"]]).json()
+    assert (dependent["after"], dependent["after_arrays"]) == ([], [bound["id"]])
     named = SCRIPT.replace("--gpus=4", f"--gpus=4 --dependency=afterok:A-{bound['id']}")
     assert parse(caller, script=named).json()["after_arrays"] == [bound["id"]]
     at_once = problem(caller.post("tenants/lumen/jobs/arrays/", body | {"lane": "instant"}), 422, "invalid_job")
@@ -306,7 +310,7 @@ def told_of(answer: Any) -> list[tuple[int, str]]:
     return [(line["line"], line["sentence"]) for line in answer.json()["lines"] if line["verdict"] == "not_kept"]
 
 
-def sent(caller: Program, document: dict[str, Any], archive: bytes) -> Any:
+def post_program(caller: Program, document: dict[str, Any], archive: bytes) -> Any:
     allowed = caller.post("tenants/lumen/programs/uploads/").json()["upload"]
     parts = {"document": json.dumps(document), "archive": SimpleUploadedFile("a", archive)}
     kind = f"multipart/form-data; boundary={BOUNDARY}"
@@ -332,14 +336,14 @@ def test_archive_that_was_sent_is_part_of_the_version_that_a_script_becomes(worl
     _, tenant, caller = world
     archive, other = archive_with("train.py"), archive_with("train.py", content=b"print(2)\n")
     digest = hashlib.sha256(archive).hexdigest()
-    shown = parse(caller, script=SCRIPT, archive=digest, files=["train.py"]).json()
-    assert shown["program"]["archive"] == digest
-    assert shown["spec"]["program"]["version"] == 1
+    parsing = parse(caller, script=SCRIPT, archive=digest, files=["train.py"]).json()
+    assert parsing["program"]["archive"] == digest
+    assert parsing["spec"]["program"]["version"] == 1
     assert not ProgramVersion.objects.exists(), "asking registers nothing"
     refused = submit(caller, script=SCRIPT, worth=WORTH, archive=digest)
     assert "is none of yours: send it along" in problem(refused, 422, "invalid_program")["detail"]
     assert not ProgramVersion.objects.exists()
-    answer = sent(caller, shown["program"], archive)
+    answer = post_program(caller, parsing["program"], archive)
     assert answer.status_code == 201, answer.content
     for _ in range(2):  # the same script with the same files is the same version
         job = submit(caller, script=SCRIPT, worth=WORTH, archive=digest)

@@ -141,6 +141,6 @@ def test_operator_sets_limits_and_the_auditor_only_reads_them() -> None:
     problem(operator.put(f"{root(fair)}alerts/", body | {"thresholds": {"luck": 1.0}}), 422, "invalid_measure")
     reader = auditor()
     problem(reader.put(f"{root(fair)}alerts/", body), 403, "not_allowed")
-    listed = reader.get(f"{root(fair)}alerts/").json()["results"]
-    assert [row["threshold"] for row in listed if row["threshold"] is not None] == [0.9]
+    alerts = reader.get(f"{root(fair)}alerts/").json()["results"]
+    assert [row["threshold"] for row in alerts if row["threshold"] is not None] == [0.9]
     assert FairnessAlert.objects.count() == 1

@@ -28,15 +28,15 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(half: int, monkeypatch
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # thousands of refusals are no news
     world = make_world("own")
     other = make_world("other", world.pool)
-    chosen = [operation for operation in operations() if ONLY in operation.label][half::PARTS]
-    report = fuzz(world, [other], chosen, cases=CASES, start=SEED)
+    selection = [operation for operation in operations() if ONLY in operation.label][half::PARTS]
+    report = fuzz(world, [other], selection, cases=CASES, start=SEED)
     assert not report.failures, "\n\n".join(f"{what}\n{call}" for what, call in sorted(report.failures.items()))
     if ONLY:
         return
     assert report.calls > CASES
     assert {status // 100 for status in report.statuses} >= {2, 4}
     methods = report.by_method()
-    assert set(methods) == {operation.method.upper() for operation in chosen}
+    assert set(methods) == {operation.method.upper() for operation in selection}
     assert {name for name, answers in methods.items() if not answers.keys() & {200, 201}} == set()
 
 

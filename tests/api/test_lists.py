@@ -34,7 +34,7 @@ JOBS = "tenants/lumen/jobs/"
 
 
 @pytest.fixture
-def listed(db) -> tuple[Program, list[TrainingJob]]:
+def reader_and_jobs(db) -> tuple[Program, list[TrainingJob]]:
     pool, tenant = make_pool(), make_tenant("lumen")
     jobs = [make_waiting(pool, tenant, arrival=float(number // 2)) for number in range(7)]
     make_waiting(pool, make_tenant("other"))
@@ -53,16 +53,16 @@ def walk(caller: Program, address: str, way: str = "next") -> list[list[int]]:
 
 
 @pytest.mark.parametrize("address", [JOBS, "tenants/lumen/events/"])
-def test_a_pool_that_there_is_not_is_a_mistake_and_no_empty_list(listed, address: str) -> None:
-    caller, _ = listed
+def test_a_pool_that_there_is_not_is_a_mistake_and_no_empty_list(reader_and_jobs, address: str) -> None:
+    caller, _ = reader_and_jobs
     problem(caller.get(f"{address}?pool=nope"), 404, "unknown_pool")
     make_pool("empty")
     assert caller.get(f"{address}?pool=empty").json()["results"] == []
     assert caller.get(f"{address}?pool=main&limit=1").status_code == 200
 
 
-def test_pages_hold_every_row_once_in_both_directions(listed) -> None:
-    caller, jobs = listed
+def test_pages_hold_every_row_once_in_both_directions(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
     ids = [job.pk for job in jobs]
     assert walk(caller, f"{JOBS}?limit=3&ordering=id") == [ids[:3], ids[3:6], ids[6:]]
     assert walk(caller, f"{JOBS}?limit=3") == [ids[:3:-1], ids[3:0:-1], ids[:1]]
@@ -71,8 +71,8 @@ def test_pages_hold_every_row_once_in_both_directions(listed) -> None:
     assert walk(caller, last, "previous") == [ids[6:], ids[3:6], ids[:3]]
 
 
-def test_row_written_meanwhile_moves_no_page(listed) -> None:
-    caller, jobs = listed
+def test_row_written_meanwhile_moves_no_page(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
     first = caller.get(f"{JOBS}?limit=3").json()
     make_waiting(jobs[0].pool, jobs[0].tenant)
     assert [row["id"] for row in caller.get(first["next"]).json()["results"]] == [job.pk for job in jobs[3:0:-1]]
@@ -90,10 +90,10 @@ def test_pages_by_values_that_repeat_hold_every_row_once(values: list[int], limi
     ordering = "-submitted_at" if falling else "submitted_at"
     with scope(tenant):
         rows = TrainingJob.objects.all()
-        seen, back, cursor, last = [], [], None, None
+        numbers, back, cursor, last = [], [], None, None
         for _ in range(len(values) + 2):
             page = last = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
-            seen += [job.pk for job in page.rows]
+            numbers += [job.pk for job in page.rows]
             if page.next is None:
                 break
             cursor = cursor_read(page.next.text(), ordering, rows)
@@ -101,12 +101,12 @@ def test_pages_by_values_that_repeat_hold_every_row_once(values: list[int], limi
             back = [job.pk for job in last.rows] + back
             before = last.previous
             last = before and page_of(rows, ordering=ordering, limit=limit, cursor=before)
-    assert seen == expected
+    assert numbers == expected
     assert back == expected
 
 
-def test_filters_choose(listed) -> None:
-    caller, jobs = listed
+def test_filters_choose(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
     with scope(jobs[0].tenant), as_superuser():
         TrainingJob.objects.filter(pk=jobs[2].pk).update(state="rejected", lane="instant", name="odd = one")
 
@@ -131,8 +131,8 @@ def test_filters_choose(listed) -> None:
         ("limit=0", "limit: Must be a whole number from 1 to 200."),
     ],
 )
-def test_what_a_parameter_should_be_is_told_as_it_can_be_written(listed, query: str, sentence: str) -> None:
-    caller, _ = listed
+def test_what_a_parameter_should_be_is_told_as_it_can_be_written(reader_and_jobs, query: str, sentence: str) -> None:
+    caller, _ = reader_and_jobs
     assert problem(caller.get(f"{JOBS}?{query}"), 400, "invalid_request")["detail"] == sentence
 
 
@@ -140,8 +140,8 @@ def lines_of(reply: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(b"".join(reply.streaming_content).decode())))
 
 
-def test_csv_holds_the_whole_filtered_list(listed, monkeypatch: pytest.MonkeyPatch) -> None:
-    caller, jobs = listed
+def test_csv_holds_the_whole_filtered_list(reader_and_jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller, jobs = reader_and_jobs
     monkeypatch.setattr("tenants.api.csv_text.ROWS_AT_ONCE", 2)
     reply = caller.get(f"{JOBS}?limit=1&ordering=id", Accept="text/csv")
     assert (reply["Content-Type"], reply.streaming) == ("text/csv; charset=utf-8", True)
@@ -151,8 +151,8 @@ def test_csv_holds_the_whole_filtered_list(listed, monkeypatch: pytest.MonkeyPat
     assert {line["reason.code"] for line in lines} == {"waiting_for_interval"}
 
 
-def test_csv_gives_a_spreadsheet_no_formula(listed) -> None:
-    caller, jobs = listed
+def test_csv_gives_a_spreadsheet_no_formula(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
     with scope(jobs[0].tenant), as_superuser():
         TrainingJob.objects.filter(pk=jobs[0].pk).update(name='=HYPERLINK("x")')
         TrainingJob.objects.filter(pk=jobs[1].pk).update(name="-5")
@@ -161,8 +161,8 @@ def test_csv_gives_a_spreadsheet_no_formula(listed) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # between two pieces the connection is given back
-def test_csv_is_sent_piece_by_piece_by_the_asynchronous_server(listed) -> None:
-    caller, jobs = listed
+def test_csv_is_sent_piece_by_piece_by_the_asynchronous_server(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
 
     async def ask() -> list[bytes]:
         reply = await AsyncClient().get(
@@ -176,8 +176,8 @@ def test_csv_is_sent_piece_by_piece_by_the_asynchronous_server(listed) -> None:
     assert b"".join(pieces).count(b"\n") == len(jobs) + 1
 
 
-def test_who_has_the_answer_gets_304(listed) -> None:
-    caller, jobs = listed
+def test_who_has_the_answer_gets_304(reader_and_jobs) -> None:
+    caller, jobs = reader_and_jobs
     for address in (JOBS, f"{JOBS}{jobs[0].pk}/", "me/"):
         first = caller.get(address)
         tag = first["ETag"]
@@ -192,8 +192,8 @@ def test_who_has_the_answer_gets_304(listed) -> None:
     assert caller.get(JOBS, If_None_Match=tag).status_code == 200
 
 
-def test_answers_are_private(listed) -> None:
-    caller, _ = listed
+def test_answers_are_private(reader_and_jobs) -> None:
+    caller, _ = reader_and_jobs
     reply = caller.get(JOBS)
     assert reply["Cache-Control"] == "private, no-cache"
     assert "Authorization" in reply["Vary"]

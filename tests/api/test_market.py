@@ -233,9 +233,9 @@ def test_findings_that_name_jobs_are_for_auditors_alone() -> None:
     assert (clean["clean"], clean["findings"], clean["hidden"]) == (True, [], 0)
     with scope(quarry), as_superuser():
         Award.objects.filter(job=job).update(workers=99)
-    hidden, shown = member.post(address).json(), auditor.post(address).json()
-    assert (hidden["clean"], hidden["findings"], hidden["hidden"]) == (False, [], len(shown["findings"]))
-    assert f"job {job.pk}" in shown["findings"][0]["where"]
+    hidden, whole = member.post(address).json(), auditor.post(address).json()
+    assert (hidden["clean"], hidden["findings"], hidden["hidden"]) == (False, [], len(whole["findings"]))
+    assert f"job {job.pk}" in whole["findings"][0]["where"]
     own = program_of(VIEWER, quarry).post(f"tenants/quarry/jobs/{job.pk}/verify/").json()
     assert (own["clean"], len(own["findings"]), own["hidden"]) == (False, 1, 0)
 

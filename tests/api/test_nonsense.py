@@ -70,10 +70,10 @@ def _how_far(status: int) -> tuple[bool, int]:
 
 
 def answer(row: Row, caller: Program, names: Names, body: bytes, kind: str, **headers: str) -> Any:
-    sent = {"Authorization": f"Bearer {caller.secret}"} | headers
+    all_headers = {"Authorization": f"Bearer {caller.secret}"} | headers
     send: Callable[..., Any] = getattr(caller.client, row.method)
     with transaction.atomic():
-        reply = send(absolute(row.address.format(**names)), body, content_type=kind, headers=sent)
+        reply = send(absolute(row.address.format(**names)), body, content_type=kind, headers=all_headers)
         transaction.set_rollback(True)
     return reply
 

@@ -166,14 +166,14 @@ def test_crash_after_the_effect_leaves_neither_effect_nor_answer(monkeypatch: py
     assert book_is_sound()
 
 
-def race(caller: Program, path: str, sent: dict[str, Any], callers: int = 8) -> Counter[str]:
+def race(caller: Program, path: str, body: dict[str, Any], callers: int = 8) -> Counter[str]:
     """The same request from many threads at once: the answers by status, code and job."""
     together = threading.Barrier(callers)
 
     def one(_: int) -> str:
         try:
             together.wait(PATIENCE)
-            reply = Program(caller.secret).post(path, sent, key="k1")
+            reply = Program(caller.secret).post(path, body, key="k1")
             answer = reply.json()
             return f"{reply.status_code} {answer.get('code', '')}".strip()
         finally:
@@ -215,10 +215,10 @@ def test_a_submission_with_a_key_asks_for_nothing_twice(monkeypatch: pytest.Monk
         "scheduling_client_key",
         "scheduling_intake",
     )
-    written = ("scheduling_trainingjob", "scheduling_startestimate", "scheduling_event", "tenants_keptanswer", "COMMIT")
+    writes = ("scheduling_trainingjob", "scheduling_startestimate", "scheduling_event", "tenants_keptanswer", "COMMIT")
     statements = [query["sql"] for query in captured]
-    assert len(statements) == len(begin + written), statements
-    assert all(name in sql for name, sql in zip(begin + written, statements, strict=True)), statements
+    assert len(statements) == len(begin + writes), statements
+    assert all(name in sql for name, sql in zip(begin + writes, statements, strict=True)), statements
 
 
 @pytest.mark.django_db(transaction=True)

@@ -38,9 +38,9 @@ def test_invited_person_joins_by_the_link_which_is_shown_once() -> None:
     link = first.json()["link"]
     assert link.startswith("http://testserver/invitation/")
     assert again.json() == first.json() | {"link": None}
-    listed = owner.get("tenants/lumen/invitations/").json()["results"]
-    assert [row["email"] for row in listed] == ["grace@lumen.example"]
-    assert link.split("/")[-2] not in str(listed)
+    invitations = owner.get("tenants/lumen/invitations/").json()["results"]
+    assert [row["email"] for row in invitations] == ["grace@lumen.example"]
+    assert link.split("/")[-2] not in str(invitations)
     opened = Client().get(link.removeprefix("http://testserver"), follow=True)
     assert opened.status_code == 200
     owner.post(f"tenants/lumen/invitations/{first.json()['id']}/revoke/")
@@ -118,6 +118,6 @@ def test_same_names_in_two_tenants_are_kept_apart() -> None:
     for slug in ("lumen", "castor"):
         owner = program_of(OWNER, make_tenant(slug))
         owner.post(f"tenants/{slug}/invitations/", {"email": "grace@example.org", "role": "viewer"})
-        listed = owner.get(f"tenants/{slug}/invitations/").json()["results"]
-        assert [row["email"] for row in listed] == ["grace@example.org"]
+        invitations = owner.get(f"tenants/{slug}/invitations/").json()["results"]
+        assert [row["email"] for row in invitations] == ["grace@example.org"]
         assert all(row["tenant"] == slug for row in owner.get(f"tenants/{slug}/history/").json()["results"])

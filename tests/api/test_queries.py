@@ -48,8 +48,8 @@ def test_operation_asks_as_many_queries_as_its_baseline(row: Row, world: World) 
         row.ask(caller, names)
     statements = [query["sql"] for query in captured if not query["sql"].startswith(BESIDE_THE_POINT)]
     if WRITE:
-        listed = baseline() | {row.operation: len(statements)}
-        BASELINE.write_text(json.dumps(listed, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        counts = baseline() | {row.operation: len(statements)}
+        BASELINE.write_text(json.dumps(counts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     assert len(statements) == baseline().get(row.operation), "\n".join(statements)
 
 

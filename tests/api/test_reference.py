@@ -61,9 +61,9 @@ def article(html: str, name: str) -> str:
 
 def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> None:
     html = html_of(reader, DOCS)
-    for name, shown in operations().items():
+    for name, operation in operations().items():
         assert f'id="{name}"' in html
-        assert f'href="{DOCS}{shown.tag}/{name}/"' in html
+        assert f'href="{DOCS}{operation.tag}/{name}/"' in html
     assert sorted(operations()) == sorted(operation.name for operation in all_operations())
 
 
@@ -91,10 +91,10 @@ def test_a_reader_of_several_tenants_chooses_for_which_lines_are_written(db: Non
     assert "/api/v1/tenants/castor/" in html_of(browser, f"{DOCS}tenants/tenants_read/")
     answer = browser.get(f"{DOCS}tenants/tenants_read/?tenant=lumen")
     assert (answer.status_code, answer["Location"]) == (302, "/t/lumen/interface/tenants/tenants_read/")
-    chosen = html_of(browser, answer["Location"])
-    assert "/api/v1/tenants/lumen/" in chosen
-    assert "/api/v1/tenants/castor/" not in chosen
-    assert "None of your tokens" in chosen
+    page = html_of(browser, answer["Location"])
+    assert "/api/v1/tenants/lumen/" in page
+    assert "/api/v1/tenants/castor/" not in page
+    assert "None of your tokens" in page
     again = browser.get(f"{answer['Location']}?tenant=castor")
     assert again["Location"] == "/t/castor/interface/tenants/tenants_read/"
     assert html_of(browser, f"{answer['Location']}?tenant=lumen")
@@ -166,13 +166,13 @@ def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(
     assert [group.tag for group in groups()] == list(TAGS)
     for group in groups():
         html = html_once(read, reader, f"{DOCS}{group.tag}/")
-        for shown in group.operations:
-            assert f'<tr id="{shown.name}">' in html  # where addresses of before lead
-            assert f'href="{DOCS}{group.tag}/{shown.name}/"' in html
-            page = article(html_once(read, reader, f"{DOCS}{group.tag}/{shown.name}/"), shown.name)
-            assert all(f'<code class="breaks">{each.name}</code>' in page for each in shown.parameters)
-            assert all(f'<th scope="row">{fault.status}</th>' in page for fault in shown.faults)
-            assert ('class="try"' in page) == (shown.method == "GET" and shown.can_be_tried)
+        for operation in group.operations:
+            assert f'<tr id="{operation.name}">' in html  # where addresses of before lead
+            assert f'href="{DOCS}{group.tag}/{operation.name}/"' in html
+            page = article(html_once(read, reader, f"{DOCS}{group.tag}/{operation.name}/"), operation.name)
+            assert all(f'<code class="breaks">{each.name}</code>' in page for each in operation.parameters)
+            assert all(f'<th scope="row">{fault.status}</th>' in page for fault in operation.faults)
+            assert ('class="try"' in page) == (operation.method == "GET" and operation.can_be_tried)
 
 
 def test_no_such_tag_is_not_found(reader: Client) -> None:
@@ -186,7 +186,7 @@ def test_an_operation_is_found_under_its_own_tag_alone(reader: Client) -> None:
 
 def test_every_page_keeps_to_what_a_page_may_be(reader: Client, read: dict[str, str]) -> None:
     paths = [DOCS, f"{DOCS}?method=GET", *(f"{DOCS}{group.tag}/" for group in groups())]
-    for path in paths + [f"{DOCS}{shown.tag}/{name}/" for name, shown in operations().items()]:
+    for path in paths + [f"{DOCS}{operation.tag}/{name}/" for name, operation in operations().items()]:
         html = html_once(read, reader, path)
         nodes = Nodes()
         nodes.feed(html)
@@ -211,7 +211,7 @@ def test_words_and_method_keep_what_says_all_of_them(reader: Client) -> None:
     assert {"job_cancel", "jobs_cancel"} <= set(names)
     assert not {"jobs_list", "member_remove", "prices_now"} & set(names)
     names = re.findall(r'<tr id="(\w+)">', html_of(reader, f"{DOCS}?method=PUT"))
-    assert names == [name for name, shown in operations().items() if shown.method == "PUT"]
+    assert names == [name for name, operation in operations().items() if operation.method == "PUT"]
     assert "No operation says that" in html_of(reader, f"{DOCS}?q=<b>nothing")
 
 
@@ -233,16 +233,22 @@ def test_whoever_is_not_logged_in_is_asked_to(client: Client, db: None) -> None:
 
 @pytest.mark.parametrize("name", operations())
 def test_lines_for_a_terminal_are_the_call(name: str) -> None:
-    shown = operations()[name]
-    address = f"https://bourse.example{example_path(shown.path)}"
+    operation = operations()[name]
+    address = f"https://bourse.example{example_path(operation.path)}"
     words = shlex.split(
-        curl(shown.method, address, needs_token=not shown.open, body=shown.request_example, kind=shown.kind)
+        curl(
+            operation.method,
+            address,
+            needs_token=not operation.open,
+            body=operation.request_example,
+            kind=operation.kind,
+        )
     )
     assert (words[0], words[-1]) == ("curl", address)
     assert "{" not in address
-    assert ("-X" in words) == shown.changes
-    assert (json.loads(words[words.index("-d") + 1]) if "-d" in words else None) == shown.request_example
-    assert any(each.startswith("Authorization: Bearer $") for each in words) != shown.open
+    assert ("-X" in words) == operation.changes
+    assert (json.loads(words[words.index("-d") + 1]) if "-d" in words else None) == operation.request_example
+    assert any(each.startswith("Authorization: Bearer $") for each in words) != operation.open
 
 
 @pytest.mark.parametrize(("name", "line"), COMMANDS.items())
@@ -329,11 +335,11 @@ def properties_of(schema: Any, opened: tuple[str, ...] = ()) -> Iterator[str]:
 
 def test_no_field_of_the_schema_is_left_out() -> None:
     operations_by_name = {each["operationId"]: each for path in document()["paths"].values() for each in path.values()}
-    for name, shown in operations().items():
+    for name, operation in operations().items():
         answers = next(each for code, each in operations_by_name[name]["responses"].items() if code < "3").get(
             "content", {}
         )
-        for answer in shown.answers:
+        for answer in operation.answers:
             names = sorted(row.path.rpartition(".")[2] for row in answer.fields if row.path)
             expected = properties_of(answers[answer.media]["schema"]) if answer.fields else []
             assert names == sorted(expected), name

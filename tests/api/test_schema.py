@@ -86,9 +86,11 @@ def unknown_names(value: Any, schema: dict[str, Any]) -> list[str]:
         return [name for inner in value for name in unknown_names(inner, schema.get("items", {}))]
     if not isinstance(value, dict) or schema.get("additionalProperties", False) is not False:
         return []
-    known = schema.get("properties", {})
-    here = [name for name in value if name not in known]
-    return here + [name for inner in value if inner in known for name in unknown_names(value[inner], known[inner])]
+    properties = schema.get("properties", {})
+    here = [name for name in value if name not in properties]
+    return here + [
+        name for inner in value if inner in properties for name in unknown_names(value[inner], properties[inner])
+    ]
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:

@@ -44,10 +44,10 @@ def tell(tenant: Tenant | None, *kinds: str) -> list[int]:
     return [row.pk for row in events]
 
 
-Told = Callable[[str], Awaitable[str]]
+Until = Callable[[str], Awaitable[str]]
 
 
-def listening(caller: Program | Client, do: Callable[[Told], Awaitable[Any]], **headers: str) -> Any:
+def listening(caller: Program | Client, do: Callable[[Until], Awaitable[Any]], **headers: str) -> Any:
     """Opens the stream, with a token or with a session; `do` gets a function that reads until a text has come."""
 
     async def run() -> Any:
@@ -79,9 +79,9 @@ def listening(caller: Program | Client, do: Callable[[Told], Awaitable[Any]], **
     return async_to_sync(run)()
 
 
-def ids(seen: str) -> list[int]:
+def ids(text: str) -> list[int]:
     """Those of events: the first id of a stream says only where it begins."""
-    return [int(number) for number in re.findall(r"^id: (\d+)\nevent: ", seen, re.MULTILINE)]
+    return [int(number) for number in re.findall(r"^id: (\d+)\nevent: ", text, re.MULTILINE)]
 
 
 def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, monkeypatch) -> None:
@@ -90,7 +90,7 @@ def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, m
     caller = program_of(OWNER, tenant)
     tell(tenant, "job_submitted")
 
-    async def do(until: Told) -> tuple[str, list[int]]:
+    async def do(until: Until) -> tuple[str, list[int]]:
         while not any(place.groups for place in hub.hub()._places.values()):
             await asyncio.sleep(0.01)
         events = await database_sync_to_async(tell)(tenant, "job_started")
@@ -98,9 +98,9 @@ def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, m
         events += await database_sync_to_async(tell)(tenant, "job_finished")
         return await until("event: job_finished"), events
 
-    seen, events = listening(caller, do)
-    assert ids(seen) == events  # neither what was before, nor another tenant's
-    data = next(line for line in seen.splitlines() if line.startswith("data: "))
+    events_text, events = listening(caller, do)
+    assert ids(events_text) == events  # neither what was before, nor another tenant's
+    data = next(line for line in events_text.splitlines() if line.startswith("data: "))
     assert json.loads(data.removeprefix("data: "))["kind"] == "job_started"
     assert not +hub.open_streams
 
@@ -109,7 +109,7 @@ def test_client_that_comes_back_gets_what_it_missed(tenant: Tenant) -> None:
     caller = program_of(OWNER, tenant)
     events = tell(tenant, "job_submitted", "job_awarded", "job_started")
 
-    async def do(until: Told) -> str:
+    async def do(until: Until) -> str:
         return await until("event: job_started")
 
     assert ids(listening(caller, do, Last_Event_ID=str(events[0]))) == events[1:]
@@ -119,14 +119,14 @@ def test_client_whose_stream_breaks_before_its_first_event_misses_none(tenant: T
     caller = program_of(OWNER, tenant)
     tell(tenant, "job_submitted")
 
-    async def nothing(until: Told) -> str:
+    async def nothing(until: Until) -> str:
         return await until("\n\n")
 
     place = Place()
     assert not [*filter(None, place.messages(listening(caller, nothing).encode().splitlines(keepends=True)))]
     missed = tell(tenant, "job_awarded", "job_started")
 
-    async def do(until: Told) -> str:
+    async def do(until: Until) -> str:
         return await until("event: job_started")
 
     assert ids(listening(caller, do, Last_Event_ID=place.last)) == missed
@@ -136,7 +136,7 @@ def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
     caller = program_of(BILLING, tenant)
     before, _, low = tell(tenant, "budget_changed", "job_started", "low_balance")
 
-    async def do(until: Told) -> str:
+    async def do(until: Until) -> str:
         return await until("event: low_balance")
 
     assert ids(listening(caller, do, Last_Event_ID=str(before))) == [low]
@@ -172,7 +172,7 @@ def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) ->
     assert caller.token is not None
     rows = ApiToken.objects.filter(pk=caller.token.pk)
 
-    async def do(until: Told) -> str:
+    async def do(until: Until) -> str:
         await database_sync_to_async(rows.update)(revoked_at=NOW)
         return await until("event: closed")
 
@@ -209,7 +209,7 @@ def test_stream_closes_when_the_session_ends(tenant: Tenant, monkeypatch, ending
     user = make_member(tenant, OWNER).user
     here, elsewhere = client_of(user), client_of(user)
 
-    async def do(until: Told) -> tuple[str, str]:
+    async def do(until: Until) -> tuple[str, str]:
         await database_sync_to_async(elsewhere.logout)()  # another session of the same person
         await database_sync_to_async(tell)(tenant, "job_started")
         before = await until("event: job_started")
@@ -217,9 +217,9 @@ def test_stream_closes_when_the_session_ends(tenant: Tenant, monkeypatch, ending
         await database_sync_to_async(tell)(tenant, "job_finished")
         return before, await until("event: closed")
 
-    before, seen = listening(here, do)
+    before, rest = listening(here, do)
     assert "event: closed" not in before
-    assert "event: job_finished" not in seen
+    assert "event: job_finished" not in rest
 
 
 def test_rights_are_asked_again_and_again_of_a_session_that_lasts(tenant: Tenant) -> None:
@@ -234,7 +234,7 @@ def test_silence_is_broken_by_comments(tenant: Tenant, monkeypatch) -> None:
     monkeypatch.setattr(stream, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(stream, "BEAT_SECONDS", 0.1)
 
-    async def do(until: Told) -> str:
+    async def do(until: Until) -> str:
         return await until(": still here")
 
     assert ids(listening(program_of(VIEWER, tenant), do)) == []

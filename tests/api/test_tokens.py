@@ -46,8 +46,8 @@ NEW = {"name": "nightly", "scopes": ["jobs:read", "jobs:write"]}
 
 
 def test_every_permission_has_exactly_one_scope() -> None:
-    listed = [permission for permissions in SCOPES.values() for permission in permissions]
-    assert sorted(listed) == sorted(Permission)
+    all_permissions = [permission for permissions in SCOPES.values() for permission in permissions]
+    assert sorted(all_permissions) == sorted(Permission)
 
 
 def test_secret_is_shown_once_and_kept_as_a_hash() -> None:
@@ -181,12 +181,12 @@ def test_what_lists_tokens_says_that_one_ended_with_its_membership() -> None:
 def test_upgrade_ends_tokens_whose_role_ended_before_it() -> None:
     tenant = make_tenant("lumen")
     make_staff(OPERATOR)
-    gone, stays, staff = make_member(tenant, VIEWER), make_member(tenant, VIEWER), make_staff(AUDITOR).user
-    ended = [program(gone.user, tenant).token, program(staff, None).token]
+    leaver, stays, staff = make_member(tenant, VIEWER), make_member(tenant, VIEWER), make_staff(AUDITOR).user
+    ended = [program(leaver.user, tenant).token, program(staff, None).token]
     works = [program(stays.user, tenant).token, program_of(OPERATOR, tenant).token]
-    done(member_remove(membership=gone, by=SYSTEM, reason=WHY, at=timezone.now()))
+    done(member_remove(membership=leaver, by=SYSTEM, reason=WHY, at=timezone.now()))
     assert staff_revoke(user=staff, role=AUDITOR, by=SYSTEM, reason=WHY, at=timezone.now()) is None
-    done(member_add(tenant=tenant, user=gone.user, role=OWNER, by=SYSTEM, reason=WHY, at=timezone.now()))
+    done(member_add(tenant=tenant, user=leaver.user, role=OWNER, by=SYSTEM, reason=WHY, at=timezone.now()))
     by_their_roles_alone()
     with connection.cursor() as cursor:
         cursor.execute(import_module("tenants.migrations.0008_tokens_end_with_their_role").END)

@@ -59,8 +59,8 @@ def test_auditor_reads_every_name_and_a_submitter_no_gains() -> None:
     whole = auditor.get(places[0]).json()["result"]
     assert {row["job"] for row in whole["jobs"]} == {first.pk, second.pk}
     assert {row["tenant"] for row in whole["tenants"]} == {"owner", "renter", "other", "operator"}
-    seen = submitter.get(places[1]).json()["result"]["tenants"]
-    [own] = [row for row in seen if row["tenant"] == first.tenant.slug]
+    tenants = submitter.get(places[1]).json()["result"]["tenants"]
+    [own] = [row for row in tenants if row["tenant"] == first.tenant.slug]
     assert (own["before"], own["after"]) == (None, None)
     assert own["difference"] != "0.000000"
     problem(submitter.get(places[0]), 404, "unknown_what_if")
