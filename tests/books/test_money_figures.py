@@ -79,13 +79,13 @@ def earned_by(tenant: Tenant, others: Iterable[Tenant], until: int) -> int:
 
 def test_balances_of_the_ledger_are_those_of_the_book_and_its_rows_add_up_to_them(world: World) -> None:
     for tenant in (world.lumen, world.castor):
-        seen = view(world, tenant)
-        assert (seen.now.available, seen.now.held, seen.now.earned) == money(tenant)
-        rows = [row for group in seen.groups for row in group.rows]
-        assert sum(row.available for row in rows) == seen.now.available
-        assert sum(row.held for row in rows) == seen.now.held
-        assert sum(row.earned for row in rows) == seen.now.earned
-        assert seen.opened + seen.paid_in + seen.earned - seen.spent == seen.closed
+        money_view = view(world, tenant)
+        assert (money_view.now.available, money_view.now.held, money_view.now.earned) == money(tenant)
+        rows = [row for group in money_view.groups for row in group.rows]
+        assert sum(row.available for row in rows) == money_view.now.available
+        assert sum(row.held for row in rows) == money_view.now.held
+        assert sum(row.earned for row in rows) == money_view.now.earned
+        assert money_view.opened + money_view.paid_in + money_view.earned - money_view.spent == money_view.closed
 
 
 def test_spent_and_earned_are_what_the_terms_of_the_awards_say(world: World) -> None:
@@ -162,22 +162,22 @@ def test_payments_in_are_payments_out_and_equal_the_terms(world: World) -> None:
 
 def test_statement_sums_exactly(world: World) -> None:
     for tenant in (world.lumen, world.castor):
-        seen = statement(tenant)
-        assert (seen.difference, seen.difference_of_jobs) == (0, 0)
-        closing = (seen.head.closing.available, seen.head.closing.held, seen.head.closing.earned)
+        month = statement(tenant)
+        assert (month.difference, month.difference_of_jobs) == (0, 0)
+        closing = (month.head.closing.available, month.head.closing.held, month.head.closing.earned)
         assert closing == money(tenant)
-        assert seen.earned_sum == sum(row.amount for row in seen.earned) == money(tenant)[2]
-        assert seen.spent_sum == sum(row.amount for row in seen.spent) == spent_by(tenant, world.slot)
-        for row in seen.earned:
+        assert month.earned_sum == sum(row.amount for row in month.earned) == money(tenant)[2]
+        assert month.spent_sum == sum(row.amount for row in month.spent) == spent_by(tenant, world.slot)
+        for row in month.earned:
             assert row.unit_price is not None
             assert abs(row.quantity * row.unit_price - row.amount) <= row.quantity + 1
 
 
 def test_statement_has_every_job_with_its_charge_or_the_reason_why_not(world: World) -> None:
-    seen = statement(world.lumen)
-    assert seen.jobs_rows == 5
-    assert all(bool(job.charge) != bool(job.reason) for job in seen.jobs)
-    free = [job.reason for job in seen.jobs if not job.charge]
+    month = statement(world.lumen)
+    assert month.jobs_rows == 5
+    assert all(bool(job.charge) != bool(job.reason) for job in month.jobs)
+    free = [job.reason for job in month.jobs if not job.charge]
     assert any("at home" in reason for reason in free)
 
 
@@ -189,10 +189,10 @@ def test_refund_stands_in_the_statement_with_its_cause_and_changes_no_total(worl
     at = world.pool.slot_start(world.slot)
     lost = server_lose(server=server, by=access_of_system("test"), reason="fire", at=at)
     assert lost.refunded == 200
-    seen = statement(world.lumen)
-    assert seen.back_sum == sum(row.returned for row in seen.back) == lost.refunded
-    assert {row.cause for row in seen.back} == {f"Server {server.name} was lost"}
-    assert (seen.difference, seen.difference_of_jobs) == (0, 0)
+    month = statement(world.lumen)
+    assert month.back_sum == sum(row.returned for row in month.back) == lost.refunded
+    assert {row.cause for row in month.back} == {f"Server {server.name} was lost"}
+    assert (month.difference, month.difference_of_jobs) == (0, 0)
 
 
 def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_out(world: World) -> None:
@@ -202,9 +202,9 @@ def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_o
     assert brought == before.earned > 0
     operator = access_of_system("test")
     credits_withdraw(tenant=world.castor, amount=5 * MICRO, key="k", by=operator, reason="asked for", at=at)
-    seen = view(world, world.castor)
-    assert (seen.earned, seen.spent) == (before.earned, before.spent)
-    assert seen.paid_in == before.paid_in - 5 * MICRO
+    money_view = view(world, world.castor)
+    assert (money_view.earned, money_view.spent) == (before.earned, before.spent)
+    assert money_view.paid_in == before.paid_in - 5 * MICRO
     assert statement(world.castor).earned_sum == brought
     assert (statement(world.castor).difference, statement(world.castor).difference_of_jobs) == (0, 0)
     with scope(world.castor):
@@ -221,9 +221,9 @@ def test_statement_as_csv_has_the_same_sums(world: World) -> None:
     sums: dict[str, int] = {}
     for row in rows:
         sums[row["part"]] = sums.get(row["part"], 0) + round(float(row["amount"]) * MICRO)
-    seen = statement(world.castor)
-    assert sums["earned"] == seen.earned_sum
-    assert sums.get("spent", 0) == sums["job"] == seen.spent_sum
+    month = statement(world.castor)
+    assert sums["earned"] == month.earned_sum
+    assert sums.get("spent", 0) == sums["job"] == month.spent_sum
     assert {row["job"] for row in rows if row["part"] == "earned"} == {""}
 
 

@@ -111,14 +111,14 @@ def test_page_of_an_interval_lists_the_first_of_many_bids_and_says_how_many_ther
     number = busiest(world.pool).number
     browser, page = client(world.lumen, OWNER), f"intervals/main/{number}/"
     whole = text(read(browser, world.lumen, page))
-    listed = whole.count('<td data-h="Answer">')
-    assert listed > 1
+    count = whole.count('<td data-h="Answer">')
+    assert count > 1
     assert "in the order of the queue" not in whole
     monkeypatch.setattr("scheduling.market.reads.intervals.MOST_BIDS", 1)
-    shown = text(read(browser, world.lumen, page))
-    assert f"These are the first 1 of {listed} in the order of the queue." in " ".join(shown.split())
-    assert shown.count('<td data-h="Answer">') == 1
-    foot = [html[html.index("<tfoot>") : html.index("</tfoot>")] for html in (whole, shown)]
+    short_page = text(read(browser, world.lumen, page))
+    assert f"These are the first 1 of {count} in the order of the queue." in " ".join(short_page.split())
+    assert short_page.count('<td data-h="Answer">') == 1
+    foot = [html[html.index("<tfoot>") : html.index("</tfoot>")] for html in (whole, short_page)]
     assert foot[0] == foot[1]
 
 

@@ -220,8 +220,8 @@ def test_who_looks_for_the_files_is_told(lumen: Tenant) -> None:
     archive_remove(before=LATER - DAYS * DAY, at=LATER + WAIT)
     sentence = "The files of this version are kept no more"
     assert sentence in client.get(page).content.decode()
-    shown = client.get(place).json()["versions"][0]
-    assert (shown["archive"], shown["archive_bytes"]) == (DIGEST, None)
+    version = client.get(place).json()["versions"][0]
+    assert (version["archive"], version["archive_bytes"]) == (DIGEST, None)
     refused = client.get(f"{place}versions/1/archive/")
     assert (refused.status_code, refused.json()["code"]) == (404, "unknown_archive")
     assert refused.json()["detail"].startswith(sentence)

@@ -65,10 +65,10 @@ def test_the_form_offers_the_newest_names_and_the_page_lists_them_and_counts_the
     own = [each.program.name for each in offered_programs(lumen.pk) if each.program.owner.tenant]
     assert own == ["a-sbatch", "align"]
     client = client_as(OWNER, lumen)
-    shown = client.get("/t/lumen/programs/", secure=True).content.decode()
-    assert re.findall(r"programs/of/lumen/([a-z-]+)/", shown) == ["a-sbatch", "align", "m-sbatch"]
-    assert "1 older" in shown
-    assert "What a job can start. 4 are Lumen’s" in text_of(shown)
+    page = client.get("/t/lumen/programs/", secure=True).content.decode()
+    assert re.findall(r"programs/of/lumen/([a-z-]+)/", page) == ["a-sbatch", "align", "m-sbatch"]
+    assert "1 older" in page
+    assert "What a job can start. 4 are Lumen’s" in text_of(page)
     of_operators = client_as(OPERATOR, None).get("/operator/programs/", secure=True).content.decode()
     assert "4 that tenants brought themselves" in text_of(of_operators)
     assert client.get("/t/lumen/programs/of/lumen/z-sbatch/", secure=True).status_code == 200
@@ -81,8 +81,8 @@ def test_a_programs_page_lists_its_newest_versions_and_each_can_be_opened(
     for number in range(4):
         register(member(lumen), name="a-sbatch", **SCRIPT | {"script": f"echo {number}\n"})
     client = client_as(OWNER, lumen)
-    shown = client.get("/t/lumen/programs/of/lumen/a-sbatch/", secure=True).content.decode()
-    assert re.findall(r"\?version=([0-9]+)", shown) == ["4", "3"]
-    assert "2 older" in shown
+    page = client.get("/t/lumen/programs/of/lumen/a-sbatch/", secure=True).content.decode()
+    assert re.findall(r"\?version=([0-9]+)", page) == ["4", "3"]
+    assert "2 older" in page
     first = client.get("/t/lumen/programs/of/lumen/a-sbatch/?version=1", secure=True)
     assert "echo 0" in first.content.decode()

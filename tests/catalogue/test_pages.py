@@ -45,9 +45,9 @@ def test_words_are_shown_to_the_operator_and_members_of_the_owner(role: str, own
     register(BY if owner == "operator" else member(lumen), archive_with("train.py"), **SCRIPT)
     client = client_as(role, None if role in STAFF_ROLES else lumen)
     may = role == OPERATOR or (owner == "lumen" and role in TENANT_ROLES)
-    shown = html(client, f"/t/lumen/programs/of/{owner}/align/")
-    assert ("&lt;b&gt;unseen-by-others" in shown) == may
-    assert "<b>unseen-by-others" not in shown
+    page = html(client, f"/t/lumen/programs/of/{owner}/align/")
+    assert ("&lt;b&gt;unseen-by-others" in page) == may
+    assert "<b>unseen-by-others" not in page
     html(client, f"/t/lumen/programs/of/{owner}/align/1/archive/", 200 if may else 404)
     assert "unseen-by-others" not in html(client, "/t/lumen/programs/")
 
@@ -116,8 +116,8 @@ def test_operator_sees_everything_and_says_who_may_bring() -> None:
     register(member(lumen), name="hers", **SCRIPT)
     register(BY, name="theirs")
     client = client_as(OPERATOR, None)
-    listed = html(client, "/operator/programs/")
-    assert all(name in listed for name in ("hers", "theirs", "trainer", *TEMPLATES))
+    page = html(client, "/operator/programs/")
+    assert all(name in page for name in ("hers", "theirs", "trainer", *TEMPLATES))
     assert "unseen-by-others" in html(client, "/operator/programs/of/lumen/hers/")
     html(client, "/operator/programs/of/operator/trainer/")
     client.post("/operator/programs/allow/", {"tenant": "lumen", "may_bring": "no"}, secure=True)
@@ -151,9 +151,9 @@ def test_edit_makes_the_next_version_with_its_archive() -> None:
     answer = client.post("/t/lumen/programs/new/?edit=align", {"text": text, "archive": archive}, secure=True)
     assert answer.status_code == 302
     assert (ProgramVersion.objects.count(), ProgramArchive.objects.count()) == (2, 1)
-    shown = html(client, "/t/lumen/programs/of/lumen/align/?version=1")
-    assert '<b class="own">{rate}</b>' in shown
-    assert "version 1" in shown
+    page = html(client, "/t/lumen/programs/of/lumen/align/?version=1")
+    assert '<b class="own">{rate}</b>' in page
+    assert "version 1" in page
     other = client.post("/t/lumen/programs/new/?edit=align", {"text": TEXT}, secure=True)
     assert b"must stay align" in other.content
 

@@ -150,9 +150,9 @@ def test_operator_registers_lists_shows_and_retires(tmp_path: Path) -> None:
     assert "castor" in command("list")
     assert command("offer", "mine", "--all", "--reason", "good") == "mine is for all tenants.\n"
     assert command("offer", "mine", "--for", "castor", "--reason", "no") == "mine is for castor.\n"
-    shown = command("show", "mine")
-    assert 'echo "member $BOURSE_RANK' in shown
-    assert "version 1" in shown
+    text = command("show", "mine")
+    assert 'echo "member $BOURSE_RANK' in text
+    assert "version 1" in text
     assert command("retire", "mine", "--reason", "old") == "mine is retired.\n"
     assert "retired" in command("list")
     assert command("allow", "castor", "--reason", "asked for it") == "castor may bring programs.\n"
@@ -178,5 +178,5 @@ def test_file_that_is_no_program_is_refused_with_what_is_wrong(tmp_path: Path, t
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_template_is_shown_to_be_copied(template: str) -> None:
-    shown = command("show", template)
-    assert plain_document(shown, longest=10_000) == TEMPLATES[template]
+    text = command("show", template)
+    assert plain_document(text, longest=10_000) == TEMPLATES[template]

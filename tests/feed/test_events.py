@@ -31,7 +31,7 @@ def kinds(feed: Feed) -> list[str]:
     return [event.kind for event in feed.events]
 
 
-def seen(tenant: Tenant, role: str) -> list[str]:
+def kinds_for(tenant: Tenant, role: str) -> list[str]:
     with scope(tenant):
         return kinds(event_feed(by=Access(user=None, tenant=tenant, roles=frozenset({role}))))
 
@@ -115,8 +115,8 @@ def test_tenant_sees_public_events_and_its_own_as_its_roles_allow() -> None:
         tell("job_awarded", tenant)
         tell("low_balance", tenant)
     assert Event.objects.count() == 5
-    assert seen(lumen, SUBMITTER) == ["interval_closed", "job_awarded"]
-    assert seen(lumen, BILLING) == ["interval_closed", "low_balance"]
+    assert kinds_for(lumen, SUBMITTER) == ["interval_closed", "job_awarded"]
+    assert kinds_for(lumen, BILLING) == ["interval_closed", "low_balance"]
     with scope(castor), pytest.raises(ForeignTenant):
         event_feed(by=Access(user=None, tenant=lumen, roles=frozenset({SUBMITTER})))
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, set[str]]]:
+def journeys(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, set[str]]]:
     """Group -> topics, for each journey to the broker."""
     journeys: list[dict[str, set[str]]] = []
 
@@ -40,31 +40,31 @@ class _Undo(Exception):
     pass
 
 
-def test_whatever_one_transaction_says_makes_one_journey(sent: list[dict[str, set[str]]]) -> None:
+def test_whatever_one_transaction_says_makes_one_journey(journeys: list[dict[str, set[str]]]) -> None:
     with transaction.atomic():
         tenant_tell(1, JOBS)
         with transaction.atomic():
             tenant_tell(1, MONEY)
             slot_tell(7)
-        assert sent == []
-    assert sent == [{tenant_group(1): {JOBS, MONEY}, notify.pool_group(7): {SLOT}}]
+        assert journeys == []
+    assert journeys == [{tenant_group(1): {JOBS, MONEY}, notify.pool_group(7): {SLOT}}]
 
 
-def test_what_is_said_after_an_undone_part_is_told_all_the_same(sent: list[dict[str, set[str]]]) -> None:
+def test_what_is_said_after_an_undone_part_is_told_all_the_same(journeys: list[dict[str, set[str]]]) -> None:
     with transaction.atomic():
         with suppress(_Undo), transaction.atomic():
             tenant_tell(1, MONEY)
             raise _Undo
         tenant_tell(1, JOBS)
-    assert sent == [{tenant_group(1): {JOBS}}]
+    assert journeys == [{tenant_group(1): {JOBS}}]
 
 
-def test_an_undone_transaction_tells_nothing_and_the_next_only_its_own(sent: list[dict[str, set[str]]]) -> None:
+def test_an_undone_transaction_tells_nothing_and_the_next_only_its_own(journeys: list[dict[str, set[str]]]) -> None:
     with suppress(_Undo), transaction.atomic():
         tenant_tell(1, MONEY)
         raise _Undo
     tenant_tell(2, JOBS)  # without a transaction: at once
-    assert sent == [{tenant_group(2): {JOBS}}]
+    assert journeys == [{tenant_group(2): {JOBS}}]
 
 
 def test_all_groups_hear_what_a_thread_tells_in_one_journey() -> None:
@@ -75,9 +75,9 @@ def test_all_groups_hear_what_a_thread_tells_in_one_journey() -> None:
         await layer.group_add("tenant.1", channels[0])
         await layer.group_add("pool.7", channels[1])
         await asyncio.to_thread(layer.groups_tell, {"tenant.1": {"topics": ["jobs"]}, "pool.7": {"topics": ["slot"]}})
-        heard = [await asyncio.wait_for(layer.receive(channel), PATIENCE) for channel in channels]
+        messages = [await asyncio.wait_for(layer.receive(channel), PATIENCE) for channel in channels]
         await layer.flush()
-        return heard
+        return messages
 
     assert asyncio.run(story()) == [{"topics": ["jobs"]}, {"topics": ["slot"]}]
 
@@ -97,9 +97,9 @@ def test_news_is_not_lost_with_a_connection_that_was_cut_meanwhile() -> None:
         channel = await layer.new_channel()
         await layer.group_add("tenant.1", channel)
         await asyncio.to_thread(cut)
-        heard = [await asyncio.wait_for(layer.receive(channel), PATIENCE) for _ in range(2)]
+        messages = [await asyncio.wait_for(layer.receive(channel), PATIENCE) for _ in range(2)]
         await layer.flush()
-        return heard
+        return messages
 
     assert asyncio.run(story()) == [{"number": 1}, {"number": 2}]
 

@@ -304,11 +304,11 @@ def three_seals(renter: int) -> str:
     return head()
 
 
-@pytest.mark.parametrize(("last", "gone"), [(2, 3), (1, 2), (0, 1)], ids=["the last", "the last two", "all"])
-def test_names_seals_that_were_removed_from_the_end(book: tuple[int, int], last: int, gone: int) -> None:
+@pytest.mark.parametrize(("last", "culprit"), [(2, 3), (1, 2), (0, 1)], ids=["the last", "the last two", "all"])
+def test_names_seals_that_were_removed_from_the_end(book: tuple[int, int], last: int, culprit: int) -> None:
     three_seals(book[0])
     tamper("DELETE FROM ledger_seal WHERE number > %s", [last])
-    assert culprits_by_check() == {"seal": {f"seal {gone}"}}
+    assert culprits_by_check() == {"seal": {f"seal {culprit}"}}
     assert "the seals went on to number 3" in verify().findings[0].detail
 
 

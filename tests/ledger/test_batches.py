@@ -48,11 +48,11 @@ def funded() -> list[int]:
 
 def book() -> list[Any]:
     """All rows; transactions by their places in the order of their numbers, since a number that was drawn is gone."""
-    written = Transaction.objects.order_by("pk").values_list("pk", "key", "digest")
-    place = {pk: number for number, (pk, _, _) in enumerate(written)}
+    transactions = Transaction.objects.order_by("pk").values_list("pk", "key", "digest")
+    place = {pk: number for number, (pk, _, _) in enumerate(transactions)}
     lines = Entry.objects.order_by("pk").values_list("transaction_id", "line", "account_id", "amount")
     return [
-        [(place[pk], key, bytes(digest)) for pk, key, digest in written],
+        [(place[pk], key, bytes(digest)) for pk, key, digest in transactions],
         [(place[pk], *rest) for pk, *rest in lines],
         list(Balance.objects.order_by("pk").values_list("account_id", "stripe", "amount", "entry_count")),
         list(DayTotal.objects.order_by("pk").values_list("account_id", "day", "stripe", "amount", "entry_count")),

@@ -78,8 +78,8 @@ def test_amounts_are_read_and_written_with_nine(report: dict[str, Any]) -> None:
 
 
 def test_every_amount_that_the_interface_shows_has_nine(report: dict[str, Any]) -> None:
-    shown = texts(report["document"]) + re.findall(r"\"([^\"]*)\"", report["problem"])
-    with_digits = [len(text.partition(".")[2]) for text in shown if re.fullmatch(r"-?[0-9]+\.[0-9]{5,}", text)]
+    amounts = texts(report["document"]) + re.findall(r"\"([^\"]*)\"", report["problem"])
+    with_digits = [len(text.partition(".")[2]) for text in amounts if re.fullmatch(r"-?[0-9]+\.[0-9]{5,}", text)]
     assert len(with_digits) > 100
     assert set(with_digits) == {OTHER} != {DIGITS}
     assert "with nine digits" in report["document"]["info"]["description"]

@@ -262,10 +262,10 @@ def test_with_a_single_row_for_the_operator_the_second_writer_waits() -> None:
         assert isinstance(future.result(PATIENCE), Posted)
 
 
-def open_writer(key: str, tenant: int, written: threading.Event, finish: threading.Event) -> str:
+def open_writer(key: str, tenant: int, write_event: threading.Event, finish: threading.Event) -> str:
     with transaction.atomic():
         accepted(grant(tenant, 5, key=key))
-        written.set()
+        write_event.set()
         assert finish.wait(PATIENCE)
     return "committed"
 
@@ -273,10 +273,10 @@ def open_writer(key: str, tenant: int, written: threading.Event, finish: threadi
 @contextmanager
 def writer_in_the_middle(tenant: int) -> Iterator[Future[Any]]:
     """Another session has drawn a transaction id and has not committed."""
-    written, finish = threading.Event(), threading.Event()
+    write_event, finish = threading.Event(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        (future,) = start(pool, lambda: open_writer("early", tenant, written, finish))
-        assert written.wait(PATIENCE)
+        (future,) = start(pool, lambda: open_writer("early", tenant, write_event, finish))
+        assert write_event.wait(PATIENCE)
         try:
             yield future
         finally:
