@@ -146,7 +146,7 @@ def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
 
 
 def test_what_a_tenant_sees_is_its_part_of_what_all_have(fair: Fair) -> None:
-    listed = 0
+    count = 0
     for number in IntervalFairness.objects.values_list("number", flat=True):
         whole = interval_account(fair.pool, number)
         assert whole is not None
@@ -161,8 +161,8 @@ def test_what_a_tenant_sees_is_its_part_of_what_all_have(fair: Fair) -> None:
             for row, rent in zip(own.payments, rents, strict=True):
                 assert {name for name, _ in row.parts} <= {tenant.name, "Operator", "Other owners"}
                 assert sum(amount for _, amount in row.parts) == pytest.approx(sum(part for _, part in rent.parts))
-            listed += len(own.jobs) + len(own.payments)
-    assert listed > 10
+            count += len(own.jobs) + len(own.payments)
+    assert count > 10
 
 
 def test_page_of_an_interval_makes_the_rows_that_it_shows_alone(fair: Fair, monkeypatch: pytest.MonkeyPatch) -> None:

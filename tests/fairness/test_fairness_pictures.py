@@ -20,12 +20,14 @@ from tenants.views.tables import Column, Table
 TODAY = date(2026, 3, 31)
 
 
-def tenant(number: int, gain: float, *, earned: float = 0.0, offered: float = 0.0, kept: float = 0.0) -> TenantPeriod:
+def tenant(
+    number: int, gain: float, *, earned: float = 0.0, offered: float = 0.0, unoffered: float = 0.0
+) -> TenantPeriod:
     by_day = {date(2026, 3, 30): gain * 0.9, TODAY: gain * 1.1}
     return TenantPeriod(
         tenant_id=number, name=f"Tenant {number}", slug=f"t{number}", own_value=gain, rented_value=0.0, paid=0.0,
         received=0.0, gain=gain, alone=0.0, even=1.0, earned=earned, contributed=offered, forgone=0.0, rent_saved=0.0,
-        waiting=0, broken=0, offered={"worker": offered}, sold={"worker": offered / 2}, kept={"worker": kept},
+        waiting=0, broken=0, offered={"worker": offered}, sold={"worker": offered / 2}, kept={"worker": unoffered},
         by_day=by_day, revenue=10.0,
     )  # fmt: skip
 
@@ -48,7 +50,7 @@ def test_every_dot_and_mark_lies_inside_the_picture(gains: list[float]) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 9), st.floats(0.1, 9), st.floats(0, 9)), min_size=1, max_size=30))
 def test_bars_fill_at_most_the_picture(amounts: list[tuple[float, float, float]]) -> None:
-    rows = [tenant(n, 1.0, earned=e, offered=o, kept=k) for n, (e, o, k) in enumerate(amounts)]
+    rows = [tenant(n, 1.0, earned=e, offered=o, unoffered=k) for n, (e, o, k) in enumerate(amounts)]
     for picture in (rewards_of(rows, worst=0), idle_of(rows)):
         for bar in picture.bars if picture else ():
             assert all(x >= 0 and x + width <= 100.000_001 for _, x, width in bar.parts)

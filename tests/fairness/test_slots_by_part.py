@@ -17,7 +17,7 @@ from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
 from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
-SAID = "a version that counted a whole job in each of its slots"
+SENTENCE = "a version that counted a whole job in each of its slots"
 
 
 def four_slots() -> tuple[Pool, Tenant]:
@@ -61,7 +61,7 @@ def test_figures_of_before_stay_and_say_so(monkeypatch: pytest.MonkeyPatch) -> N
         (auditor, f"/fairness/pools/{pool.slug}/intervals/2/"),
         (own, f"/t/renter/fairness/{pool.slug}/intervals/2/"),
     ):
-        assert SAID in text_of(client.get(path).content.decode()), path
+        assert SENTENCE in text_of(client.get(path).content.decode()), path
     with scope_disabled("the test changes a figure"):
         account = interval_account(pool, 2)
     assert account is not None

@@ -43,12 +43,12 @@ def test_staff_hear_what_happens_to_any_tenant() -> None:
 
     async def story() -> list[dict[str, Any]]:
         socket = socket_of(auditor)
-        heard = [await connected(socket), await message_from(socket)]
+        messages = [await connected(socket), await message_from(socket)]
         await sync_to_async(notify.tenant_tell)(lumen.pk, "money")
-        heard.append(await message_from(socket))
+        messages.append(await message_from(socket))
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(timeout=PATIENCE)
-        return heard
+        return messages
 
     accepted, first, news = async_to_sync(story)()
     assert accepted["type"] == "websocket.accept"
@@ -78,16 +78,16 @@ def test_whoever_logs_out_hears_no_more(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def story() -> list[dict[str, Any]]:
         socket = socket_of(session)
-        heard = [await connected(socket), await message_from(socket)]
+        messages = [await connected(socket), await message_from(socket)]
         await sync_to_async(client.logout)()
-        while heard[-1].get("type") != "websocket.close":
-            heard.append(await message_from(socket))
+        while messages[-1].get("type") != "websocket.close":
+            messages.append(await message_from(socket))
         await socket.send_input({"type": "websocket.disconnect", "code": 4404})
         await socket.wait(timeout=PATIENCE)
-        return heard
+        return messages
 
-    heard = async_to_sync(story)()
-    assert (heard[0]["type"], heard[-1]["code"]) == ("websocket.accept", 4404)
+    messages = async_to_sync(story)()
+    assert (messages[0]["type"], messages[-1]["code"]) == ("websocket.accept", 4404)
 
 
 @pytest.mark.parametrize("who", ["owner", "nobody"])

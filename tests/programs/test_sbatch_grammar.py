@@ -85,12 +85,12 @@ def words(draw: st.DrawFn) -> Word:
         text, value = draw(GOOD[name])
         needs = any(char in text for char in " #'\"\\")
         quote = draw(quoting) if not needs else draw(st.sampled_from(['"', "\\"]))
-        written, option = spelled(name, text, draw(flag), draw(flag), quote)
-        return Word(written, option, True, SUPPORTED[name].field, value)
+        spelling, option = spelled(name, text, draw(flag), draw(flag), quote)
+        return Word(spelling, option, True, SUPPORTED[name].field, value)
     if kind == "bad":
         name = draw(st.sampled_from(sorted(set(SUPPORTED) - {"job-name", "chdir", "output"})))
-        written, option = spelled(name, draw(NEVER), False, False, '"')
-        return Word(written, option, False)
+        spelling, option = spelled(name, draw(NEVER), False, False, '"')
+        return Word(spelling, option, False)
     if kind == "ignored":
         name = draw(st.sampled_from(sorted({**IGNORED, **NOT_KEPT})))
         text = f"--{name}" if name in FLAGS else spelled(name, draw(plain), False, draw(flag), draw(quoting))[0]

@@ -29,7 +29,7 @@ def ran(body: str, *, shell: str = "-eu", **environment: str) -> subprocess.Comp
     return subprocess.run(["bash", shell, "-c", text], env=variables, capture_output=True, text=True, timeout=PATIENCE)
 
 
-KEPT = (
+ALIKE = (
     "srun", "srun -n6", "srun -n 6", "srun --ntasks=6", "srun --ntasks 6 -N 3", "srun -N3 --ntasks-per-node=2",
     "srun -u -l --label -K1 --kill-on-bad-exit=1", "srun --cpu-bind=none --mpi=pmix -c8", "srun --export=ALL",
     "srun -J step -t 1:00 --gres=gpu:2 -G 2 --exclusive", "srun --", "MODE=x srun", 'srun -n "$WORLD_SIZE"',
@@ -53,7 +53,7 @@ NOT_KEPT = {
 }
 
 
-@pytest.mark.parametrize("call", KEPT)
+@pytest.mark.parametrize("call", ALIKE)
 def test_what_runs_in_every_process_the_script_runs_itself(call: str) -> None:
     end = "\nfi" if "then" in call else ""
     body = f"{call} python3 -c 'import sys; print(sys.argv)' 'a b' --lr=1 -n 1{end}\n"

@@ -90,8 +90,8 @@ def make_award(
 ) -> Award:
     """Create a batch job with an award as a decision leaves it: booked, its payment held. Owner None is the
     operator."""
-    listed = [[[owner.pk if owner else 0, amount] for owner, amount in slot] for slot in charges]
-    paid = sum(amount for slot in listed for _, amount in slot)
+    by_slot = [[[owner.pk if owner else 0, amount] for owner, amount in slot] for slot in charges]
+    paid = sum(amount for slot in by_slot for _, amount in slot)
     with scope(tenant):
         job = TrainingJob.objects.create(
             tenant=tenant,
@@ -116,7 +116,7 @@ def make_award(
             allocation=[list(row) for row in allocation],
             value=100.0,
             paid=paid,
-            charges=listed,
+            charges=by_slot,
             **({"phase": "shared", "awarded_at": NOON} | fields),
         )
         if paid:

@@ -70,6 +70,6 @@ def test_words_of_programs_are_not_shown(role: str) -> None:
     client.force_login(make_person(role, None))
     for model, pk in (("programversion", row.pk), ("programarchive", row.archive_id)):
         for place in ("", "?q=unseen", f"{pk}/change/"):
-            shown = client.get(f"/admin/scheduling/{model}/{place}", secure=True)
-            assert shown.status_code == 200
-            assert "echo unseen" not in shown.content.decode()
+            reply = client.get(f"/admin/scheduling/{model}/{place}", secure=True)
+            assert reply.status_code == 200
+            assert "echo unseen" not in reply.content.decode()

@@ -124,7 +124,7 @@ def test_ledger_calls_the_day_as_its_reader_does(world: World, zone: str, today:
 
 
 def test_dates_of_the_ledger_are_the_readers_and_its_file_has_the_same_rows(world: World) -> None:
-    seen = {}
+    counts = {}
     for zone in (KIRITIMATI, NOWHERE):
         query = {"from": "2026-08-31", "to": "2026-08-31"}
         file = text(read(reader(world, world.lumen, zone), world.lumen, "ledger/", format="csv", **query))
@@ -132,8 +132,8 @@ def test_dates_of_the_ledger_are_the_readers_and_its_file_has_the_same_rows(worl
         times = [datetime.fromisoformat(line.split(",")[0]) for line in file.splitlines()[1:]]
         assert times
         assert all(start <= at < start + timedelta(days=1) for at in times)
-        seen[zone] = len(times)
-    assert seen[KIRITIMATI] < seen[NOWHERE], "what came after midnight is of another day there"
+        counts[zone] = len(times)
+    assert counts[KIRITIMATI] < counts[NOWHERE], "what came after midnight is of another day there"
 
 
 @pytest.mark.parametrize(("zone", "count"), [(KIRITIMATI, 0), (HAWAII, 0), (NOWHERE, 5)])
@@ -154,10 +154,10 @@ def test_statements_and_budgets_keep_the_days_of_utc_and_say_so(world: World, zo
     assert "Statement, August 2026" in statement
     assert f"earned {credits(ever.earned)} , spent {credits(ever.spent)}" in statement
     assert "days are those of UTC" in statement
-    listed = words(world, tenant, zone, "statements/")
-    assert "August 2026" in listed
-    assert "September 2026" not in listed
-    assert "Days and months are those of UTC" in listed
+    text = words(world, tenant, zone, "statements/")
+    assert "August 2026" in text
+    assert "September 2026" not in text
+    assert "Days and months are those of UTC" in text
     share = words(world, tenant, zone, "share/")
     assert "are left in this month of UTC" in share
     assert "month of UTC" in share[share.index("Budgets what the tenant") :]
@@ -185,12 +185,12 @@ def test_pages_of_fairness_call_their_day_one_of_utc(world: World, zone: str) ->
     ],
 )
 def test_a_day_begins_with_its_first_moment_and_ends_where_the_next_begins(zone: str, day: str, hours: int) -> None:
-    known, date = ZoneInfo(zone), datetime.fromisoformat(day).date()
-    start, end = midnight(date, known), midnight(date + timedelta(days=1), known)
+    zone_info, date = ZoneInfo(zone), datetime.fromisoformat(day).date()
+    start, end = midnight(date, zone_info), midnight(date + timedelta(days=1), zone_info)
     assert (end.astimezone(UTC) - start.astimezone(UTC)) == timedelta(hours=hours)
-    assert day_of(start, known) == date
-    assert day_of(start.astimezone(UTC) - timedelta(microseconds=1), known) == date - timedelta(days=1)
-    with timezone.override(known):
+    assert day_of(start, zone_info) == date
+    assert day_of(start.astimezone(UTC) - timedelta(microseconds=1), zone_info) == date - timedelta(days=1)
+    with timezone.override(zone_info):
         assert (midnight(date), day_of(start)) == (start, date)
 
 

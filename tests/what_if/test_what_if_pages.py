@@ -90,9 +90,9 @@ def test_member_asks_follows_and_reads_in_numbers_what_it_would_have_meant() -> 
     assert "Castor Vision" not in text
     assert "another tenant" in text.lower()
     assert "hx-get" not in page(client, f"{there}?part=state")
-    listed = text_of(page(client, f"/t/{first.tenant.slug}/what-if/"))
-    assert f"Renting of J-{first.pk}" in listed
-    assert "Done" in listed
+    list_text = text_of(page(client, f"/t/{first.tenant.slug}/what-if/"))
+    assert f"Renting of J-{first.pk}" in list_text
+    assert "Done" in list_text
 
 
 def test_another_tenants_question_is_not_there_and_neither_is_a_colleagues() -> None:
@@ -141,8 +141,8 @@ def test_a_long_list_has_the_first_jobs_and_any_other_is_asked_about_by_its_numb
     assert f"{waited - 1} more job" in short
     assert f"J-{first.pk} " in short
     assert f"J-{second.pk} " not in short
-    chosen = text_of(page(auditor, f"{path}?job={second.pk}"))
-    assert f"J-{second.pk} " in chosen
+    text = text_of(page(auditor, f"{path}?job={second.pk}"))
+    assert f"J-{second.pk} " in text
     assert ask(auditor, interval, second, None, "rent", rent="never")
     page(auditor, f"{path}?job=999999", 422)
     others = client_as(OWNER, first.tenant)
@@ -236,15 +236,15 @@ def test_interval_is_chosen_by_its_number_and_pages_lead_to_the_question() -> No
     pool, (first, _), interval = make_rivals()
     client, tenant = client_as(OWNER, first.tenant), first.tenant
     there = ask_path(interval, tenant)
-    listed = f"/t/{tenant.slug}/what-if/"
-    assert f'value="{interval.number}"' in page(client, listed)
-    assert client.get(f"{listed}?pool={pool.slug}&interval={interval.number}")["Location"] == there
-    assert "There is no such interval in this pool." in page(client, f"{listed}?interval=999")
+    address = f"/t/{tenant.slug}/what-if/"
+    assert f'value="{interval.number}"' in page(client, address)
+    assert client.get(f"{address}?pool={pool.slug}&interval={interval.number}")["Location"] == there
+    assert "There is no such interval in this pool." in page(client, f"{address}?interval=999")
     page(client, there.replace(f"/{interval.number}/", "/999/"), 404)
     for path in (f"/t/{tenant.slug}/jobs/{first.pk}/", f"/t/{tenant.slug}/intervals/{pool.slug}/{interval.number}/"):
         assert there in page(client, path), path
     assert there in page(client, f"/t/{tenant.slug}/fairness/{pool.slug}/intervals/{interval.number}/")
-    assert listed in page(client, f"/t/{tenant.slug}/fairness/")
+    assert address in page(client, f"/t/{tenant.slug}/fairness/")
     auditor = client_as(AUDITOR, None)
     assert "/fairness/what-if/" in page(auditor, "/fairness/")
     assert ask_path(interval, None) in page(auditor, f"/fairness/pools/{pool.slug}/intervals/{interval.number}/")
