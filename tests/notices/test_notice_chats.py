@@ -337,15 +337,15 @@ def test_address_that_is_being_changed_holds_up_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "words"),
     [
         (URL, "93.184.216.34/…g5h4"),
         ("https://prod-1.example.com/workflows?sig=0123456789abcdef", "prod-1.example.com/…cdef"),
         ("https://chat.example/short", "chat.example/…"),
     ],
 )
-def test_of_an_address_its_host_and_its_last_letters_are_shown(url: str, shown: str) -> None:
-    assert shown_of(url) == shown
+def test_of_an_address_its_host_and_its_last_letters_are_shown(url: str, words: str) -> None:
+    assert shown_of(url) == words
 
 
 def test_a_saved_address_is_never_shown_again_and_no_copy_of_the_database_has_it() -> None:

@@ -71,12 +71,12 @@ def test_a_mail_goes_to_whoever_asked_for_it_and_says_what_the_page_says() -> No
     low(tenant)
     notices_collect(at=NOW)
     assert (go(), go()) == (1, 0)
-    (sent,) = mail.outbox
-    assert (sent.to, sent.subject) == ([owner.email], "[Bourse] Low balance. Lumen")
-    assert "5.00 credits last 2 slots." in sent.body
-    assert f"{settings.PUBLIC_URL}/t/{tenant.slug}/ledger/" in sent.body
-    assert f"No more mails of notices: {settings.PUBLIC_URL}{stop_path(owner)}" in sent.body
-    assert sent.extra_headers["List-Unsubscribe"] == f"<{settings.PUBLIC_URL}{stop_path(owner)}>"
+    (message,) = mail.outbox
+    assert (message.to, message.subject) == ([owner.email], "[Bourse] Low balance. Lumen")
+    assert "5.00 credits last 2 slots." in message.body
+    assert f"{settings.PUBLIC_URL}/t/{tenant.slug}/ledger/" in message.body
+    assert f"No more mails of notices: {settings.PUBLIC_URL}{stop_path(owner)}" in message.body
+    assert message.extra_headers["List-Unsubscribe"] == f"<{settings.PUBLIC_URL}{stop_path(owner)}>"
     assert lines(owner) == []  # the bell was not asked for
     assert len(lines(other)) == 1
 
@@ -90,7 +90,10 @@ def test_a_name_of_two_lines_neither_stops_the_mails_nor_looks_like_words_of_our
         low(tenant)
     notices_collect(at=NOW)
     assert go() == 2
-    assert [sent.subject for sent in mail.outbox] == ["[Bourse] Low balance. Odd Lab", f"[Bourse] Low balance. {usual}"]
+    assert [message.subject for message in mail.outbox] == [
+        "[Bourse] Low balance. Odd Lab",
+        f"[Bourse] Low balance. {usual}",
+    ]
     person = make_person(name="Mallory\n\n01 Mar 10:00 (Odd Lab)  Your account ends: https://elsewhere.example")
     done(may_be_asked_set(tenant=odd, on=True, by=access_of(owners[0], odd), at=NOW))
     done(join_request_create(tenant=odd.slug, why="to help", person=person, at=NOW))
@@ -111,9 +114,9 @@ def test_a_digest_is_one_mail_a_day() -> None:
     notices_collect(at=NOW)
     assert go(NOW + timedelta(hours=20)) == 0
     assert (go(NOW + timedelta(hours=21)), go(NOW + timedelta(hours=21))) == (1, 0)
-    (sent,) = mail.outbox
-    assert sent.subject == "[Bourse] 3 notices"
-    assert sent.body.count("Low balance.") == 2
+    (message,) = mail.outbox
+    assert message.subject == "[Bourse] 3 notices"
+    assert message.body.count("Low balance.") == 2
 
 
 def test_a_digest_is_one_mail_a_day_also_of_days_that_the_market_catches_up_with() -> None:
@@ -127,8 +130,8 @@ def test_a_digest_is_one_mail_a_day_also_of_days_that_the_market_catches_up_with
         notices_collect(at=NOW)
         assert go(NOW) == 0
     assert go(NOW + timedelta(hours=21)) == 1
-    (sent,) = mail.outbox
-    assert sent.subject == "[Bourse] 3 notices"
+    (message,) = mail.outbox
+    assert message.subject == "[Bourse] 3 notices"
 
 
 def test_whoever_left_meanwhile_gets_no_mail() -> None:
@@ -156,9 +159,9 @@ def test_a_mail_neither_shows_nor_counts_what_its_person_may_no_longer_see(monke
         Membership.objects.filter(pk=membership.pk).delete()
     monkeypatch.setattr(mails, "MOST_LINES", 1)
     assert go(NOW + timedelta(days=1)) == 1
-    (sent,) = mail.outbox
-    assert "Left" not in sent.subject + sent.body
-    assert "And 1 more: " in sent.body
+    (message,) = mail.outbox
+    assert "Left" not in message.subject + message.body
+    assert "And 1 more: " in message.body
 
 
 def test_a_mail_that_is_not_taken_is_tried_again_later_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +225,7 @@ def test_the_link_in_a_mail_ends_them_without_a_log_in_and_only_when_it_is_press
     assert client.post(path, {"List-Unsubscribe": "One-Click"}).status_code == 200
     assert NoticeChoice.objects.filter(person=owner).exclude(mail="").count() == 0
     go()
-    assert [sent.to for sent in mail.outbox] == [[other.email]]
+    assert [message.to for message in mail.outbox] == [[other.email]]
     assert client.post(path[:-2] + "x/").status_code == 404
     assert NoticeChoice.objects.filter(person=other).exclude(mail="").count() == 1
 
@@ -287,5 +290,5 @@ def test_the_page_chooses_how_mails_come() -> None:
     client = Client()
     client.force_login(person)
     client.post("/notices/choices/", {"failed.mail": "now", "ended.mail": "digest", "market.mail": "pigeon"})
-    chosen = NoticeChoice.objects.filter(person=person).exclude(mail="").values_list("kind", "mail")
-    assert dict(chosen) == {"failed": "now", "ended": "digest"}
+    choices = NoticeChoice.objects.filter(person=person).exclude(mail="").values_list("kind", "mail")
+    assert dict(choices) == {"failed": "now", "ended": "digest"}

@@ -121,12 +121,12 @@ def test_a_form_that_names_nothing_marks_nothing(form: dict[str, str]) -> None:
 
 def test_what_is_ticked_is_what_one_is_told_of() -> None:
     tenant, person, client = reader(BILLING)
-    shown = client.get("/notices/choices/").content.decode()
-    ticked = set(re.findall(r'name="(\w+\.\w+)"\s+aria-label="[^"]*"\s+checked', shown))
+    page = client.get("/notices/choices/").content.decode()
+    ticked = set(re.findall(r'name="(\w+\.\w+)"\s+aria-label="[^"]*"\s+checked', page))
     assert ticked == {f"{kind}.bell" for kind in NoticeKind if kind.rings}
     client.post("/notices/choices/", {"budget.bell": "on", "budget.toast": "on"})
-    chosen = {(row.kind, row.bell, row.toast) for row in NoticeChoice.objects.filter(person=person)}
-    assert chosen == {(kind.value, kind == NoticeKind.BUDGET, kind == NoticeKind.BUDGET) for kind in NoticeKind}
+    choices = {(row.kind, row.bell, row.toast) for row in NoticeChoice.objects.filter(person=person)}
+    assert choices == {(kind.value, kind == NoticeKind.BUDGET, kind == NoticeKind.BUDGET) for kind in NoticeKind}
     tell_low_balance(tenant)
     tell(tenant, EventKind.BUDGET_PASSED)
     notices_collect(at=NOW)

@@ -12,7 +12,7 @@ LOW = {"available": 120_000_000, "slots_left": 3, "per_slot": 60_000, "slot_seco
 BUDGET = {"period": "month", "spent": 85_000_000, "limit": 100_000_000, "member": None}
 OUTBID = {"reason": "outbid", "numbers": {"price": 5.25, "value": 1.5}}
 
-SAID: list[tuple[EventKind, dict[str, Any], str]] = [
+SENTENCES: list[tuple[EventKind, dict[str, Any], str]] = [
     (EventKind.LOW_BALANCE, LOW, "120.00 credits last 5.5 hours, at the 21.60 credits an hour that are spent now."),
     (
         EventKind.LOW_BALANCE,
@@ -89,7 +89,7 @@ SAID: list[tuple[EventKind, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "data", "sentence"), SAID)
+@pytest.mark.parametrize(("kind", "data", "sentence"), SENTENCES)
 def test_a_notice_says_it_with_its_numbers(kind: EventKind, data: dict[str, Any], sentence: str) -> None:
     assert kind.message is not None
     assert message_text(kind.message, "vision" if kind.heading else "Main", data) == sentence

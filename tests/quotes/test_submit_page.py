@@ -110,9 +110,9 @@ def test_first_view_has_a_form_that_could_be_sent_and_asks_for_its_quote() -> No
 
 def test_form_sent_is_the_job_that_was_written() -> None:
     _, lumen = market()
-    sent = send(client_as(SUBMITTER, lumen), lumen)
+    reply = send(client_as(SUBMITTER, lumen), lumen)
     (job,) = jobs()
-    assert sent["Location"] == f"/t/lumen/jobs/{job.pk}/"
+    assert reply["Location"] == f"/t/lumen/jobs/{job.pk}/"
     assert (job.name, job.lane, job.state) == ("vision", "batch", "queued")
     assert job.spec == {
         "epochs": 2,
@@ -205,8 +205,8 @@ def test_instant_price_of_the_quote_is_what_the_submission_pays() -> None:
     quoted = send(client, lumen, "quote/", wanted="instant").content.decode()
     send(client, lumen, wanted="instant")
     (job,) = jobs()
-    shown = client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode()
-    price = re.search(r"It pays <b>([\d.]+)</b>", shown)
+    page = client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode()
+    price = re.search(r"It pays <b>([\d.]+)</b>", page)
     assert price
     assert price[1] in quoted
 
@@ -272,8 +272,8 @@ def test_text_is_submitted_as_it_is_written() -> None:
 def test_lanes_of_a_text_are_those_of_a_program(lanes: str, wanted: str, stored: tuple[str, str]) -> None:
     _, lumen = market()
     text = f"{lanes}\nmax_price: 0.001\n" + "".join(f"{k}: {json.dumps(v)}\n" for k, v in SPEC.items())
-    sent = send(client_as(SUBMITTER, lumen), lumen, source="text", text=text, wanted=wanted)
-    assert sent.status_code == 302
+    reply = send(client_as(SUBMITTER, lumen), lumen, source="text", text=text, wanted=wanted)
+    assert reply.status_code == 302
     assert [(job.lane, job.state) for job in jobs()] == [stored]
 
 

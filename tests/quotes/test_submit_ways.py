@@ -98,7 +98,7 @@ def fields_of(html: str) -> dict[str, str]:
     return {name: value for name, value in fields.items() if name and name != "csrfmiddlewaretoken"}
 
 
-class Seen(HTMLParser):
+class FieldNames(HTMLParser):
     """The names of the fields that a reader sees: in nothing that is hidden or folded up."""
 
     def __init__(self) -> None:
@@ -121,10 +121,10 @@ class Seen(HTMLParser):
 def test_first_view_asks_at_most_seven_things(world) -> None:
     _, _, client = world
     html = client.get("/t/lumen/submit/", secure=True).content.decode()
-    seen = Seen()
-    seen.feed(form_of(html).partition(">")[2])
-    shown = seen.names
-    assert shown == {"runs", "gpus", "hours", "scaling", "by", "by_worth", "later"}
+    parser = FieldNames()
+    parser.feed(form_of(html).partition(">")[2])
+    names = parser.names
+    assert names == {"runs", "gpus", "hours", "scaling", "by", "by_worth", "later"}
     assert [tab for tab in re.findall(r'name="show"\s+value="(\w+)"', html) if tab != "1"] == [
         "hours", "script", "form", "text"
     ]  # fmt: skip
@@ -141,8 +141,8 @@ def test_same_job_in_hours_in_detail_and_as_yaml_is_the_same_to_the_byte(world) 
         carried = post(client, runs=":align:1", show=tab).content.decode()
         fields = fields_of(carried)
         assert fields["source"] == tab
-        sent = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
-        assert sent.status_code == 302, answer(sent.content.decode())
+        reply = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
+        assert reply.status_code == 302, answer(reply.content.decode())
     in_hours, detail, text = jobs()
     assert in_hours.spec["speed"]
     assert in_hours.spec["program"]["name"] == "align"
@@ -248,12 +248,14 @@ def test_script_comes_as_a_file_and_stands_in_the_form_that_answers(world) -> No
     _, lumen, client = world
     allow(lumen)
 
-    def sent(content: bytes) -> Any:
+    def post_script(content: bytes) -> Any:
         return post(client, "", source="script", script="", quote="1", script_file=SimpleUploadedFile("a", content))
 
-    assert fields_of(sent(SCRIPT.encode()).content.decode())["script"] == SCRIPT
-    assert "not a text" in complaint(sent(b"#!/bin/bash\n\xff").content.decode(), "script_file")
-    assert "longer than 256 kB" in complaint(sent(SCRIPT.encode() + b"#" * 2**18).content.decode(), "script_file")
+    assert fields_of(post_script(SCRIPT.encode()).content.decode())["script"] == SCRIPT
+    assert "not a text" in complaint(post_script(b"#!/bin/bash\n\xff").content.decode(), "script_file")
+    assert "longer than 256 kB" in complaint(
+        post_script(SCRIPT.encode() + b"#" * 2**18).content.decode(), "script_file"
+    )
     assert jobs() == []
 
 
@@ -291,13 +293,13 @@ def test_a_new_form_asks_for_as_many_gpus_as_a_server_has_for_its_tenant(
 ) -> None:
     """At most four. A server that is lost, or has no workers, does not count."""
     pool, lumen = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
-    made = [make_server(pool, f"s{number}", worker=units) for number, units in enumerate(sizes)]
+    servers = [make_server(pool, f"s{number}", worker=units) for number, units in enumerate(sizes)]
     Server.objects.filter(pk=make_server(pool, "lost", worker=8).pk).update(state=ServerState.LOST)
     parameters = make_server(pool, "parameters", worker=8)
     parameters.hosts_workers = False
     overwrite(parameters)
     if own:
-        make_cells(made[-1], lumen, {"worker": own})
+        make_cells(servers[-1], lumen, {"worker": own})
     with scope(lumen):
         TenantPolicy.objects.create(pool=pool, tenant=lumen, rent=rent)
     fields = fields_of(client_as(SUBMITTER, lumen).get("/t/lumen/submit/?by=script", secure=True).content.decode())
@@ -333,12 +335,12 @@ def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(worl
     allow(lumen)
     along, packed = "train.py does not come along", archive_with("train.py")
 
-    def sent(content: bytes = packed, **fields: Any) -> Any:
+    def post_files(content: bytes = packed, **fields: Any) -> Any:
         file = SimpleUploadedFile("train.tar.gz", content)
         return post(client, "", source="script", script=SCRIPT, archive_file=file, **fields)
 
-    shown = client.get("/t/lumen/submit/", secure=True).content.decode()
-    assert re.search(r'action="/t/lumen/submit/\?upload=[\w.:%-]+"', shown), "a ticket lets the body be longer"
+    form_page = client.get("/t/lumen/submit/", secure=True).content.decode()
+    assert re.search(r'action="/t/lumen/submit/\?upload=[\w.:%-]+"', form_page), "a ticket lets the body be longer"
     missing = post(client, "quote/", source="script", script=SCRIPT).content.decode()
     assert f"{along}: bring it in a tar.gz, under “Files that come along”." in text_of(missing)
     assert "1 not kept. What is not kept may change what the script does" in text_of(missing)
@@ -347,19 +349,19 @@ def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(worl
     assert "The script runs as the program vision-sbatch" in quoted
     assert "0 not kept. This list is what the script means here" in quoted
     assert along not in quoted, "it is chosen, and comes with the submission"
-    page = sent(quote="1", brings="1").content.decode()
+    page = post_files(quote="1", brings="1").content.decode()
     assert along not in text_of(page)
     assert "have to be chosen again" in text_of(page)
     assert fields_of(page)["brings"] == ""
-    assert along in text_of(sent(archive_with("other.py"), quote="1").content.decode())
+    assert along in text_of(post_files(archive_with("other.py"), quote="1").content.decode())
     for broken in (b"", b"no archive", archive_with("/etc/passwd")):
-        assert complaint(sent(broken, submit="1").content.decode(), "archive_file"), broken
+        assert complaint(post_files(broken, submit="1").content.decode(), "archive_file"), broken
     assert not ProgramVersion.objects.exists()
     assert jobs() == []
-    assert sent(submit="1").status_code == 302
+    assert post_files(submit="1").status_code == 302
     version = ProgramVersion.objects.get()
     assert version.archive_id == hashlib.sha256(packed).hexdigest()
-    assert sent(submit="1", key="c" * 32).status_code == 302
+    assert post_files(submit="1", key="c" * 32).status_code == 302
     assert ProgramVersion.objects.count() == 1
     with scope(lumen):
         earlier = TrainingJob.objects.latest("pk")
@@ -474,7 +476,7 @@ PARAMETERS = [
     {"name": "amp", "kind": "switch", "default": True},
 ]
 WORDS = ["python3", "t.py", "{steps}", "{rate}", "{model}", "{data}", "{amp}"]
-CHOSEN = {
+PROGRAM_FIELDS = {
     "own.align.1.steps": "250", "own.align.1.rate": "0.5", "own.align.1.model": "large",
     "own.align.1.data": "align-1m", "own.align.1.amp": "off",
 }  # fmt: skip
@@ -491,13 +493,13 @@ def with_parameters(world) -> tuple[Pool, Tenant, Client]:
 def test_chosen_program_shows_its_parameters_with_unit_help_and_bounds(with_parameters) -> None:
     _, _, client = with_parameters
     opened = client.get("/t/lumen/submit/", secure=True).content.decode()
-    assert {name: fields_of(opened)[name] for name in CHOSEN} == {
+    assert {name: fields_of(opened)[name] for name in PROGRAM_FIELDS} == {
         "own.align.1.steps": "100", "own.align.1.rate": "0.1", "own.align.1.model": "small",
         "own.align.1.data": "align-9m", "own.align.1.amp": "on",
     }  # fmt: skip
-    seen = Seen()
-    seen.feed(form_of(opened).partition(">")[2])
-    assert len(seen.names) == 7  # folded up under a line that says them
+    parser = FieldNames()
+    parser.feed(form_of(opened).partition(">")[2])
+    assert len(parser.names) == 7  # folded up under a line that says them
     assert "steps 100 · rate 0.1 · model small · data align-9m · amp on" in text_of(opened)
     assert "How many. From 1 to 1000." in text_of(opened)
     assert "Learning rate" in text_of(opened)
@@ -506,13 +508,13 @@ def test_chosen_program_shows_its_parameters_with_unit_help_and_bounds(with_para
     assert 'id="parameters" hx-swap-oob="true"' in page
     assert "<details open>" in page[page.index('id="parameters"') :]
     assert 'id="parameters"' not in post(client, "quote/", runs=":align:1", parameters_of=":align:1").content.decode()
-    gone = post(client, "quote/", runs="", parameters_of=":align:1").content.decode()
-    assert "own.align" not in gone[gone.index('id="parameters"') :]
+    form_page = post(client, "quote/", runs="", parameters_of=":align:1").content.decode()
+    assert "own.align" not in form_page[form_page.index('id="parameters"') :]
 
 
 def test_parameters_are_carried_from_tab_to_tab_and_are_the_same_job_to_the_byte(with_parameters) -> None:
     _, _, client = with_parameters
-    start = {"by": by()} | SHORT | CHOSEN | {"runs": ":align:1"}
+    start = {"by": by()} | SHORT | PROGRAM_FIELDS | {"runs": ":align:1"}
     assert client.post("/t/lumen/submit/", start, secure=True).status_code == 302
     for number, way in enumerate(
         (("form",), ("text",), ("text", "form"), ("form", "text", "hours"), ("script", "hours"))
@@ -523,8 +525,8 @@ def test_parameters_are_carried_from_tab_to_tab_and_are_the_same_job_to_the_byte
             assert fields["source"] == tab
         if way[-1] == "hours":
             assert {name: fields[name] for name in start} == start
-        sent = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
-        assert sent.status_code == 302, answer(sent.content.decode())
+        reply = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
+        assert reply.status_code == 302, answer(reply.content.decode())
     first, *others = jobs()
     assert first.spec["program"] == {
         "name": "align", "version": 1,
@@ -532,7 +534,7 @@ def test_parameters_are_carried_from_tab_to_tab_and_are_the_same_job_to_the_byte
     }  # fmt: skip
     assert {to_bytes(each.spec) for each in others} == {to_bytes(first.spec)}
     again = fields_of(client.get(f"/t/lumen/submit/?from={first.pk}", secure=True).content.decode())
-    assert {name: again[name] for name in CHOSEN} == CHOSEN
+    assert {name: again[name] for name in PROGRAM_FIELDS} == PROGRAM_FIELDS
 
 
 @pytest.mark.parametrize(
@@ -577,11 +579,11 @@ def test_parameters_of_a_program_that_was_not_chosen_are_not_looked_at(with_para
 def test_version_that_was_the_newest_when_the_page_was_opened_is_still_what_is_chosen(with_parameters) -> None:
     _, lumen, client = with_parameters
     register(member(lumen), command=["python3", "other.py"], parameters=[])
-    assert post(client, runs=":align:1", **CHOSEN).status_code == 302
+    assert post(client, runs=":align:1", **PROGRAM_FIELDS).status_code == 302
     (job,) = jobs()
     assert job.spec["program"]["version"] == 1
     again = fields_of(client.get(f"/t/lumen/submit/?from={job.pk}", secure=True).content.decode())
-    assert {name: again[name] for name in CHOSEN} == CHOSEN
+    assert {name: again[name] for name in PROGRAM_FIELDS} == PROGRAM_FIELDS
     text = "value: {kind: linear, base: 1, slope: 0}\nprogram: {name: align, version: 1, parameters: {steps: 3}}\n"
-    shown = fields_of(post(client, source="text", text=text + "epochs: 1\nchunks: 1\n", show="form").content.decode())
-    assert (shown["program"], shown["own.align.1.steps"]) == (":align:1", "3")
+    fields = fields_of(post(client, source="text", text=text + "epochs: 1\nchunks: 1\n", show="form").content.decode())
+    assert (fields["program"], fields["own.align.1.steps"]) == (":align:1", "3")

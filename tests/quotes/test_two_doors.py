@@ -257,7 +257,7 @@ def test_the_same_wish_has_the_same_outcome_at_both_doors(
 ) -> None:
     """Over what a job is worth where a lane looks at it (more than its price, or less), cooling, a budget that is used
     up, and quotes."""
-    world, seen = World(monkeypatch), set()
+    world, outcomes = World(monkeypatch), set()
     worths = (100.0, 1.000001) if state == "open" else (100.0,)
     for worth, cooling, budget, quoted in product(worths, (False, True), (False, True), (False, True)):
         with undone():
@@ -267,8 +267,8 @@ def test_the_same_wish_has_the_same_outcome_at_both_doors(
                 with undone():
                     visits[name] = outcome(world, door, wanted, worth, quoted=quoted)
         assert visits["page"] == visits["interface"], (worth, cooling, budget, quoted)
-        seen.add(brief(visits["page"], cooling=cooling))
-    assert seen == MET[wanted, state], "the test meets every outcome that there is"
+        outcomes.add(brief(visits["page"], cooling=cooling))
+    assert outcomes == MET[wanted, state], "the test meets every outcome that there is"
 
 
 def test_jobs_are_made_by_one_service_alone() -> None:

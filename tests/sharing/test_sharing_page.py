@@ -16,7 +16,7 @@ from tests.tenants.builders import make_member, make_tenant
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/t/lumen/share/"
-SHOWN = {"rent": "auto", "lend": "lend", "plan": "keep", "budget": "", "budget_period": "month"}
+FIELDS = {"rent": "auto", "lend": "lend", "plan": "keep", "budget": "", "budget_period": "month"}
 
 
 def _version(html: str) -> str:
@@ -32,9 +32,9 @@ def test_of_two_who_change_it_at_the_same_time_the_second_is_told() -> None:
     pool, tenant = make_pool(), make_tenant("lumen")
     first, second = (client_of(make_member(tenant, OWNER).user) for _ in range(2))
     seen_first, seen_second = _version(_page(first)), _version(_page(second))
-    saved = first.post(ADDRESS, SHOWN | {"lend": "keep", "version": seen_first}, secure=True)
+    saved = first.post(ADDRESS, FIELDS | {"lend": "keep", "version": seen_first}, secure=True)
     assert saved.status_code == 302
-    typed = SHOWN | {"reserve-worker": "0.25", "version": seen_second}
+    typed = FIELDS | {"reserve-worker": "0.25", "version": seen_second}
     refused = second.post(ADDRESS, typed, secure=True)
     assert refused.status_code == 200
     html = refused.content.decode()
@@ -53,4 +53,4 @@ def test_one_reader_saves_twice_in_a_row() -> None:
     client = client_as(OWNER, make_tenant("lumen"))
     for fields in ({"lend": "keep", "reserve-worker": "0.1"}, {"lend": "lend", "rent": "never"}):
         version = _version(_page(client))
-        assert client.post(ADDRESS, SHOWN | fields | {"version": version}, secure=True).status_code == 302
+        assert client.post(ADDRESS, FIELDS | fields | {"version": version}, secure=True).status_code == 302

@@ -102,8 +102,8 @@ def test_log_shows_each_try_and_replays(world: World) -> None:
 def test_it_is_changed_switched_and_removed(world: World) -> None:
     names, owner = webhook(world), browser(world)
     path = place(world, f"{names['webhook']}/")
-    seen = version(owner.get(path).content.decode())
-    owner.post(f"{path}change/", {"url": f"{URL}/2", "kinds": ["low_balance"], "version": seen})
+    page_version = version(owner.get(path).content.decode())
+    owner.post(f"{path}change/", {"url": f"{URL}/2", "kinds": ["low_balance"], "version": page_version})
     owner.post(f"{path}change/", {"active": "off"})
     first, _ = all_of(world.tenant)
     assert (first.url, first.kinds, first.active) == (f"{URL}/2", ["low_balance"], False)
@@ -140,10 +140,10 @@ def test_of_two_who_change_it_at_the_same_time_the_second_is_told(world: World) 
     changed."""
     names, first, second = webhook(world), browser(world), browser(world)
     path = place(world, f"{names['webhook']}/")
-    seen = version(second.get(path).content.decode())
+    page_version = version(second.get(path).content.decode())
     first.post(f"{path}change/", {"url": f"{URL}/moved", "version": version(first.get(path).content.decode())})
     typed = {"url": URL, "kinds": ["job_finished", "low_balance"]}
-    html = second.post(f"{path}change/", typed | {"version": seen}).content.decode()
+    html = second.post(f"{path}change/", typed | {"version": page_version}).content.decode()
     assert "Somebody has changed this webhook while you looked at it" in html
     assert ticks(html) == ["job_finished", "low_balance"]
     assert all_of(world.tenant)[0].url == f"{URL}/moved"
