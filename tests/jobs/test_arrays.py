@@ -120,9 +120,9 @@ def test_a_thousand_take_as_many_queries_as_ten(world) -> None:
     pool, by = world
     counts = []
     for count in (10, 1000):
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             submitted(pool, by, count, name=f"of {count}")
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts[1] <= counts[0] + 2, counts  # rows are written 500 at a time
     assert len(jobs(by)) == 1010
 

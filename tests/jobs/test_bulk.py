@@ -255,11 +255,11 @@ def test_a_thousand_ask_the_database_as_often_as_ten(world) -> None:
     counts = []
     for count in (10, 1000):
         words = [JobWords(f"job {number}", SPEC, begin=moment(pool, 2)) for number in range(count)]
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             jobs = in_bulk(pool, by, words, client_key=f"of {count}")
         assert [job.name for job in jobs] == [each.name for each in words]
         assert [job.pk for job in jobs] == sorted(job.pk for job in jobs)
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts[0] == counts[1]
 
 

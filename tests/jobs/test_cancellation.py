@@ -225,14 +225,14 @@ def test_what_costs_more_by_now_than_was_shown_is_left_as_it_is() -> None:
     """It has begun since somebody looked. Who looks again may cancel it."""
     _, lumen, _, award = rented(10)
     with scope(lumen):
-        shown = [cancel_preview(award.job, moment(slot)).costs for slot in (0.5, 2.5)]
-    assert shown == [3, 30]
+        costs = [cancel_preview(award.job, moment(slot)).costs for slot in (0.5, 2.5)]
+    assert costs == [3, 30]
     before, by = money(lumen), member(lumen)
-    refusal = job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=shown[0])
+    refusal = job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=costs[0])
     assert isinstance(refusal, Refused)
     assert (refusal.code, state_of(award), money(lumen)) == ("costs_more", "awarded", before)
     assert "costs 0.00003 by now, and not 0.000003" in refusal.sentence
-    assert not isinstance(job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=shown[1]), Refused)
+    assert not isinstance(job_cancel(job_id=award.job_id, by=by, at=moment(2.5), most=costs[1]), Refused)
     assert state_of(award) == "cancelled"
 
 
@@ -276,9 +276,9 @@ def test_of_several_jobs_those_that_cost_more_than_was_shown_are_left(field: str
         page = client.post("/t/lumen/jobs/cancel/", {"job": award.job_id}, secure=True).content.decode()
         assert f'name="costs-{award.job_id}" value="3"' in page
         clock.now = moment(2.5)
-        chosen = {"job": award.job_id, "confirmed": "1", f"costs-{award.job_id}": field}
-        words = text_of(client.post("/t/lumen/jobs/cancel/", chosen, secure=True, follow=True).content.decode())
+        fields = {"job": award.job_id, "confirmed": "1", f"costs-{award.job_id}": field}
+        words = text_of(client.post("/t/lumen/jobs/cancel/", fields, secure=True, follow=True).content.decode())
         assert "left as it is" in words
         assert state_of(award) == "awarded"
-        client.post("/t/lumen/jobs/cancel/", {**chosen, f"costs-{award.job_id}": "30"}, secure=True)
+        client.post("/t/lumen/jobs/cancel/", {**fields, f"costs-{award.job_id}": "30"}, secure=True)
     assert state_of(award) == "cancelled"

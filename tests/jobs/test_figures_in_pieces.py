@@ -65,7 +65,7 @@ class Book:
 
     set_aside: int
     settled: int
-    kept: int
+    owners_part: int
     back: int
     held: int
 
@@ -94,13 +94,13 @@ def agrees(world: World | Prorated, job: TrainingJob, slot: float) -> JobPage:
     with scope(job.tenant):
         row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=job.pk)
         [program] = job_rows([row])
-        [listed] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
+        [list_row] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
         page, charge = job_page(row, at=at, money=True), charge_account(row)
-    assert (program.held, program.view.price, row_view(listed).price) == (book.held, book.paid, book.paid)
+    assert (program.held, program.view.price, row_view(list_row).price) == (book.held, book.paid, book.paid)
     assert page.view.price == book.paid
     assert page.slots is not None
     slots = (page.slots.paid, page.slots.settled, page.slots.kept, page.slots.returned, page.slots.held)
-    assert slots == (book.set_aside, book.settled, book.kept, book.back, book.held)
+    assert slots == (book.set_aside, book.settled, book.owners_part, book.back, book.held)
     sums = dict.fromkeys(("settled", "held", "returned"), 0)
     for slot_account in (one for account in charge for one in account.slots):
         sums[slot_account.state] += slot_account.paid
@@ -180,8 +180,8 @@ def test_a_job_that_is_sold_whole_has_paid_what_was_delivered_before_a_loss_too(
         day = moment(prorated.pool, 0).replace(hour=0, minute=0)
         with scope(job.tenant):
             row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=job.pk)
-            [listed] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
-            prices = job_rows([row])[0].view.price, row_view(listed).price
+            [list_row] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
+            prices = job_rows([row])[0].view.price, row_view(list_row).price
             page = job_page(row, at=moment(prorated.pool, slot), money=True)
             charged = statement_view(tenant=job.tenant, start=day, end=moment(prorated.pool, slot)).spent_sum
         assert prices == (book_of(job).paid, book_of(job).paid) == (page.view.price, charged)
@@ -438,10 +438,10 @@ def test_a_refund_makes_neither_what_an_owner_lent_smaller_nor_its_part_of_it() 
     assert 0 < award.adjusted < award.paid
     day = moment(world.pool, 0).replace(hour=0, minute=0)
     with scope(world.castor):
-        [seen] = awards_seen(tenant_id=world.castor.pk, award_ids=[award.pk]).values()
+        [award_view] = awards_seen(tenant_id=world.castor.pk, award_ids=[award.pk]).values()
         earned = statement_view(tenant=world.castor, start=day, end=moment(world.pool, 20.5)).earned
     [row] = [row for row in earned if row.amount == world.income]
-    assert (seen.part, row.quantity) == (1.0, 2.0)  # of one worker, in two slots
+    assert (award_view.part, row.quantity) == (1.0, 2.0)  # of one worker, in two slots
     assert row.unit_price == world.income // 2
 
 

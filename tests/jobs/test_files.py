@@ -49,7 +49,7 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def listed(root: Path, most: int = 1_000, **more: Any) -> list[str]:
+def paths_in(root: Path, most: int = 1_000, **more: Any) -> list[str]:
     return [path_shown(file.path) for file in files_listed(root, WORK, most, **more).files]
 
 
@@ -76,7 +76,7 @@ def test_list_ends_after_so_many_and_goes_on_behind_the_last(tmp_path: Path, wor
     for number in range(25):
         (work / f"{number % 5}").mkdir(exist_ok=True)
         (work / f"{number % 5}" / f"{number:02}").touch()
-    whole, pages, after, more = listed(tmp_path), list[str](), (), True
+    whole, pages, after, more = paths_in(tmp_path), list[str](), (), True
     while more:
         listing = files_listed(tmp_path, WORK, 4, after=after)
         pages += [path_shown(file.path) for file in listing.files]
@@ -122,7 +122,7 @@ def test_file_that_is_swapped_for_a_link_is_not_read(tmp_path: Path, work: Path)
     (tmp_path / "secret").write_text("secret")
     (work / "a").mkdir()
     (work / "a" / "secret").write_text("mine")
-    assert listed(tmp_path) == ["a/secret"]
+    assert paths_in(tmp_path) == ["a/secret"]
     (work / "a" / "secret").unlink()
     (work / "a").rmdir()
     (work / "a").symlink_to(tmp_path)
@@ -136,7 +136,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path, work: Path) -> None:
     (work / "a" / "link").symlink_to(tmp_path)
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        listed(tmp_path)
+        paths_in(tmp_path)
         content(file_opened(tmp_path, WORK, (b"a", b"b", b"c")))
         for path in ((b"a", b"link", b"x"), (b"a", b"none")):
             with pytest.raises(OSError):
@@ -258,7 +258,7 @@ def opened_of(award: Award, path: str, *roles: str, at: datetime | None = None) 
         return job_file(job, by(award, *roles), at or timezone.now(), path_said(path) or ())
 
 
-def sent(award: Award, path: str, role: str) -> bytes | None:
+def content_of(award: Award, path: str, role: str) -> bytes | None:
     """None: it was refused."""
     opened = opened_of(award, path, role)
     return None if isinstance(opened, Refused) else content(opened)
@@ -287,12 +287,12 @@ def test_interface_lists_and_sends_them_and_another_tenant_finds_nothing(award: 
     client, base = client_as("viewer", award.tenant), f"/api/v1/tenants/lumen/jobs/{award.job_id}/files/"
     answer = client.get(base).json()
     assert [file["path"] for file in answer["files"]] == [ODD, MODEL]
-    sent = client.get(f"{base}content/", {"path": MODEL})
-    assert (sent.status_code, bytes_of(sent)) == (200, bytes(range(200)))
-    assert sent.headers["Content-Disposition"] == 'attachment; filename="model.pt"'
-    assert sent.headers["Content-Type"] == "application/octet-stream"
-    assert sent.headers["X-Content-Type-Options"] == "nosniff"
-    assert (sent.headers["Content-Length"], sent.headers["Accept-Ranges"]) == ("200", "bytes")
+    reply = client.get(f"{base}content/", {"path": MODEL})
+    assert (reply.status_code, bytes_of(reply)) == (200, bytes(range(200)))
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="model.pt"'
+    assert reply.headers["Content-Type"] == "application/octet-stream"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert (reply.headers["Content-Length"], reply.headers["Accept-Ranges"]) == ("200", "bytes")
     odd = client.get(f"{base}content/", {"path": ODD})
     assert bytes_of(odd) == b"odd"
     assert "\n" not in odd.headers["Content-Disposition"]
@@ -314,25 +314,25 @@ def test_interface_lists_and_sends_them_and_another_tenant_finds_nothing(award: 
 def test_part_of_a_file_is_sent_where_it_is_asked_for(award: Award) -> None:
     client, base = client_as("viewer", award.tenant), f"/api/v1/tenants/lumen/jobs/{award.job_id}/files/content/"
 
-    def sent(range_header: str, **headers: str) -> tuple[int, bytes, str | None]:
+    def reply_to(range_header: str, **headers: str) -> tuple[int, bytes, str | None]:
         answer = client.get(base, {"path": MODEL}, headers={"range": range_header} | headers)
         return answer.status_code, bytes_of(answer), answer.headers.get("Content-Range")
 
     whole = bytes(range(200))
-    assert sent("bytes=150-") == (206, whole[150:], "bytes 150-199/200")
-    assert sent("bytes=10-19") == (206, whole[10:20], "bytes 10-19/200")
-    assert sent("bytes=10-900") == (206, whole[10:], "bytes 10-199/200")
-    assert sent("bytes=-5") == (206, whole[-5:], "bytes 195-199/200")
+    assert reply_to("bytes=150-") == (206, whole[150:], "bytes 150-199/200")
+    assert reply_to("bytes=10-19") == (206, whole[10:20], "bytes 10-19/200")
+    assert reply_to("bytes=10-900") == (206, whole[10:], "bytes 10-199/200")
+    assert reply_to("bytes=-5") == (206, whole[-5:], "bytes 195-199/200")
     head = client.head(base, {"path": MODEL})
     assert (head.headers["Content-Length"], bytes_of(head)) == ("200", b"")
     for nonsense in ("bytes=200-", "bytes=9-3", "bytes=-", "bytes=0-1,5-6", "lines=1-2", "bytes=x-"):
-        assert sent(nonsense) == (200, whole, None), nonsense
+        assert reply_to(nonsense) == (200, whole, None), nonsense
     answer = client.get(base, {"path": MODEL})
     tag = answer.headers["ETag"]
     assert bytes_of(answer) == whole
-    assert sent("bytes=150-", **{"if-range": tag})[0] == 206
+    assert reply_to("bytes=150-", **{"if-range": tag})[0] == 206
     (folder_of(award) / MODEL).write_bytes(whole + b"x")
-    assert sent("bytes=150-", **{"if-range": tag}) == (200, whole + b"x", None)
+    assert reply_to("bytes=150-", **{"if-range": tag}) == (200, whole + b"x", None)
 
 
 @pytest.mark.django_db
@@ -342,10 +342,10 @@ def test_page_lists_the_first_and_says_how_many_more_there_are(award: Award) -> 
     assert "h-files" in html
     assert "a &lt;b&gt;\\x0a.txt" in html
     assert f'href="/t/lumen/jobs/{award.job_id}/files/content/?path=checkpoint%2Fmodel.pt"' in html
-    sent = client.get(f"{base}files/content/", {"path": MODEL})
-    assert bytes_of(sent) == bytes(range(200))
-    assert sent.headers["Content-Disposition"].startswith("attachment")
-    assert sent.headers["X-Content-Type-Options"] == "nosniff"
+    reply = client.get(f"{base}files/content/", {"path": MODEL})
+    assert bytes_of(reply) == bytes(range(200))
+    assert reply.headers["Content-Disposition"].startswith("attachment")
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
     assert client.get(f"{base}files/content/", {"path": "../x"}).status_code == 404
     assert client.get(f"{base}files/content/", {"path": "none"}).status_code == 404
     assert client_as("billing", award.tenant).get(f"{base}files/content/", {"path": MODEL}).status_code == 403
@@ -388,9 +388,9 @@ def test_files_that_are_gone_by_the_clock_are_told_with_the_rule(award: Award, s
     folder_of(award).parent.rename(folder_of(award).parent.with_name("elsewhere"))
     early = files_of(award, at=until - timedelta(seconds=1))
     assert (early.sentence, early.is_told) == ("The job has no files here any more.", False)
-    gone = files_of(award, at=until)
+    answer = files_of(award, at=until)
     rule = "Files of a job are kept for 30 days after its end; those of this one could go from 2026-04-02 (UTC) on."
-    assert (gone.sentence, gone.is_told, gone.files) == (rule, True, ())
+    assert (answer.sentence, answer.is_told, answer.files) == (rule, True, ())
     refused = opened_of(award, MODEL, at=until)
     assert isinstance(refused, Refused)
     assert refused.sentence == rule
@@ -481,7 +481,7 @@ def test_files_of_an_archive_are_for_those_who_may_read_the_programs_words(award
     for role, sees in ((VIEWER, True), (SUBMITTER, True), (OPERATOR, True), (AUDITOR, False)):
         paths = [file.path for file in files_of(award, role).files]
         assert ("train.py" in paths, MODEL in paths) == (sees, True), role
-        assert sent(award, "train.py", role) == (b"words" if sees else None), role
+        assert content_of(award, "train.py", role) == (b"words" if sees else None), role
     assert content(opened_of(award, MODEL, AUDITOR)) == bytes(range(200))
 
 
@@ -490,7 +490,7 @@ def test_files_of_the_operators_archive_are_not_the_tenants(award: Award) -> Non
     with_program(award, access_of_system("test"))
     assert [file.path for file in files_of(award, OWNER).files] == [ODD, MODEL]
     assert isinstance(opened_of(award, "train.py", OWNER), Refused)
-    assert sent(award, "train.py", OPERATOR) == b"words"
+    assert content_of(award, "train.py", OPERATOR) == b"words"
 
 
 @pytest.mark.django_db

@@ -81,7 +81,7 @@ def settled_in_book(job: TrainingJob, tenant: Tenant) -> int:
     return -sum(amount for account, amount in lines if account.kind == "held")
 
 
-def sent(scene: Story, tenant: Tenant, lane: str, **spec: Any) -> TrainingJob:
+def submit_job(scene: Story, tenant: Tenant, lane: str, **spec: Any) -> TrainingJob:
     """Submitted now."""
     answer = job_submit(
         pool=scene.pool, name="now", spec=SPEC | spec, lane=lane, by=member(tenant), at=timezone.now(), client_key=None
@@ -255,7 +255,7 @@ def test_a_day_stands_below_its_first_time_alone(monkeypatch: pytest.MonkeyPatch
 
 def test_promise_stands_beside_what_was_awarded(scene: Story) -> None:
     """The owner's own job at home: alone it would have had the same."""
-    job = sent(scene, scene.owner, "batch")
+    job = submit_job(scene, scene.owner, "batch")
     pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(26))
     page = page_of(job, scene.owner)
     assert page.home is not None
@@ -375,8 +375,8 @@ def test_price_of_a_slot_is_units_times_the_price_at_the_award_less_the_own_part
     assert page.slots is not None
     assert page.slots.has_prices
     for row in page.slots.rows:
-        shown = [(factor.units, float(rounded(factor.price, row.digits))) for factor in row.factors]
-        assert row.price == micro(sum(units * price for units, price in shown))
+        factors = [(factor.units, float(rounded(factor.price, row.digits))) for factor in row.factors]
+        assert row.price == micro(sum(units * price for units, price in factors))
         assert row.pays == row.price - row.own_part == row.paid
     assert page.slots.pays == page.award.paid
     words = text_of(client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode())
@@ -409,7 +409,7 @@ def test_instant_job_pays_its_own_lanes_price_and_its_own_part_comes_back(scene:
 @pytest.mark.usefixtures("nothing_built")
 def test_refused_job_says_why_and_what_would_help_and_nothing_of_prices_and_starts() -> None:
     scene = story(instant_policy=INSTANT)
-    job = sent(scene, scene.renter, "instant", max_price=0.0001)
+    job = submit_job(scene, scene.renter, "instant", max_price=0.0001)
     client = client_as(SUBMITTER, scene.renter)
     html = client.get(address(scene, job), secure=True).content.decode()
     assert "What would help" in text_of(html)
@@ -443,7 +443,7 @@ def test_job_that_should_have_started_is_not_told_of_as_if_that_lay_ahead(scene:
 @pytest.mark.usefixtures("nothing_built")
 def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     scene = story(instant_policy=INSTANT)
-    job = sent(scene, scene.renter, "instant", max_price=0.0001)
+    job = submit_job(scene, scene.renter, "instant", max_price=0.0001)
     client = client_as(SUBMITTER, scene.renter)
     page = client.get(address(scene, job), secure=True).content.decode()
     assert job.state == "rejected", job.reason_code
@@ -492,14 +492,14 @@ def test_number_of_queries_does_not_grow_with_the_slots(scene: Story) -> None:
     for job in (scene.waiting, scene.running):
         with CaptureQueriesContext(
             connection,
-        ) as seen:
+        ) as queries:
             assert client.get(address(scene, job), secure=True).status_code == 200
-        counts.append(len(seen))
-    assert max(counts) <= 32, [query["sql"][:90] for query in seen]
+        counts.append(len(queries))
+    assert max(counts) <= 32, [query["sql"][:90] for query in queries]
     pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(page_of(scene.running, scene.renter).award.end + 1))
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         client.get(address(scene, scene.running), secure=True)
-    assert len(seen) <= counts[1]
+    assert len(queries) <= counts[1]
 
 
 def test_every_time_has_its_slot_in_the_tooltip(scene: Story) -> None:
@@ -534,11 +534,11 @@ def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slot
     began = (timezone.now() - NOW * timedelta(seconds=600)).replace(microsecond=0) - timedelta(seconds=200)
     moments = set(re.findall(r"\b\d\d:\d\d:(\d\d)\b", "".join(shown_with(began).values())))
     free = (began + timedelta(seconds=ahead) for ahead in range(60))
-    shown = shown_with(next(moment for moment in free if f"{moment:%S}" not in moments))
+    pages = shown_with(next(moment for moment in free if f"{moment:%S}" not in moments))
     second = f"{pool.slot_start(NOW):%S}"
     of_slots = re.compile(rf"\b\d\d:\d\d:{second}\b")
     slots = re.compile(r"\b\d\d:\d\d\b(?!:)")
-    for name, html in shown.items():
+    for name, html in pages.items():
         lead = re.sub(r'<pre class="log">.*?</pre>', "", text_of(html), flags=re.DOTALL)
         assert not of_slots.findall(lead), (name, of_slots.findall(lead))
         assert slots.search(lead), name

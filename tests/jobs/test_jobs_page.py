@@ -77,8 +77,8 @@ def test_opens_for_each_role_that_may_see_jobs(role: str, scene: Story) -> None:
     assert page.status_code == (200 if sees else 403)
     assert get(client, scene.renter, "?format=csv").status_code == (200 if sees else 403)
     cancels = role in ROLES_ALLOWED[Permission.JOBS_CANCEL]
-    sent = client.post("/t/renter/jobs/cancel/", {"job": scene.waiting.pk}, secure=True)
-    assert sent.status_code == (200 if cancels else 403)
+    reply = client.post("/t/renter/jobs/cancel/", {"job": scene.waiting.pk}, secure=True)
+    assert reply.status_code == (200 if cancels else 403)
     if sees:
         assert ("Cancel the chosen jobs" in page.content.decode()) == cancels
 
@@ -182,8 +182,8 @@ def test_live_part_keeps_its_filter(scene: Story) -> None:
 
 def test_confirmation_lists_what_happens_and_cancels_nothing(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
-    chosen = {"job": [scene.running.pk, scene.waiting.pk]}
-    words = text_of(client.post("/t/renter/jobs/cancel/", chosen, secure=True).content.decode())
+    fields = {"job": [scene.running.pk, scene.waiting.pk]}
+    words = text_of(client.post("/t/renter/jobs/cancel/", fields, secure=True).content.decode())
     assert "Cancel 2 jobs?" in words
     assert "Nothing has happened yet" in words
     with scope_disabled("the test looks at the jobs"):
@@ -192,9 +192,9 @@ def test_confirmation_lists_what_happens_and_cancels_nothing(scene: Story) -> No
 
 def test_confirmed_jobs_are_cancelled_and_the_others_are_not(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
-    chosen = {"job": [scene.running.pk, scene.waiting.pk, 10**9, "x"], "confirmed": "1"}
+    fields = {"job": [scene.running.pk, scene.waiting.pk, 10**9, "x"], "confirmed": "1"}
     before = money(scene.renter)
-    client.post("/t/renter/jobs/cancel/", chosen, secure=True)
+    client.post("/t/renter/jobs/cancel/", fields, secure=True)
     with scope_disabled("the test looks at the jobs"):
         cancelled = set(TrainingJob.objects.filter(state=JobState.CANCELLED).values_list("pk", flat=True))
     assert cancelled == {scene.running.pk, scene.waiting.pk}
@@ -225,10 +225,10 @@ def test_export_of_many_asks_few_questions() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 2_500)
     client = client_as(VIEWER, lumen)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         lines = b"".join(get(client, lumen, "?format=csv").streaming_content).splitlines()
     assert len(lines) == 2_501
-    assert len(seen) < 25
+    assert len(queries) < 25
 
 
 @pytest.mark.usefixtures("nothing_built")
@@ -236,11 +236,11 @@ def test_page_asks_as_few_questions_for_fifty_rows_as_for_one() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 60)
     client = client_as(OWNER, lumen)
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         assert len(names(get(client, lumen).content.decode())) == 50
     with CaptureQueriesContext(connection) as one:
         get(client, lumen, "?name=train-0000007")
-    assert len(seen) <= len(one) <= 25, [query["sql"][:80] for query in seen]
+    assert len(queries) <= len(one) <= 25, [query["sql"][:80] for query in queries]
 
 
 QUESTIONS = {
@@ -266,10 +266,10 @@ def test_page_reads_an_index_and_sorts_nothing(case: str) -> None:
         assert first.rows
         places = ["", first.next] if first.next else [""]
         for place in places:
-            with CaptureQueriesContext(connection) as seen:
+            with CaptureQueriesContext(connection) as queries:
                 table_of(RequestFactory().get(f"/{place or '?' + sort}"), rows, JOBS)
             with connection.cursor() as cursor:
-                cursor.execute("EXPLAIN (FORMAT JSON) " + seen[0]["sql"])
+                cursor.execute("EXPLAIN (FORMAT JSON) " + queries[0]["sql"])
                 (plan,) = cursor.fetchone()
             text = plan if isinstance(plan, str) else json.dumps(plan)
             nodes = re.findall(r'"Node Type": "([^"]+)"', text)
@@ -283,8 +283,8 @@ def test_page_reads_an_index_and_sorts_nothing(case: str) -> None:
 def test_saved_view_comes_back_to_the_person_who_saved_it_alone() -> None:
     lumen = make_tenant("lumen")
     mine, other = client_as(SUBMITTER, lumen), client_as(VIEWER, lumen)
-    sent = mine.post("/t/lumen/jobs/views/", {"name": "Failed ones", "query": "state=failed&lane=batch"}, secure=True)
-    assert sent["Location"] == "/t/lumen/jobs/?state=failed&lane=batch"
+    reply = mine.post("/t/lumen/jobs/views/", {"name": "Failed ones", "query": "state=failed&lane=batch"}, secure=True)
+    assert reply["Location"] == "/t/lumen/jobs/?state=failed&lane=batch"
     html = get(mine, lumen).content.decode()
     assert "Failed ones" in html
     assert 'href="?state=failed&amp;lane=batch"' in html
@@ -314,8 +314,8 @@ def test_saved_views_are_limited_and_one_name_is_one_view() -> None:
 
 def test_saved_view_cannot_lead_to_another_site() -> None:
     lumen = make_tenant("lumen")
-    sent = client_as(VIEWER, lumen).post("/t/lumen/jobs/views/", {"name": "x", "query": "//evil.example"}, secure=True)
-    assert sent["Location"].startswith("/t/lumen/jobs/?")
+    reply = client_as(VIEWER, lumen).post("/t/lumen/jobs/views/", {"name": "x", "query": "//evil.example"}, secure=True)
+    assert reply["Location"].startswith("/t/lumen/jobs/?")
 
 
 @pytest.mark.usefixtures("nothing_built")

@@ -67,9 +67,9 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     assert moved is not None
     assert (now.start, moved.before, moved.why, moved.jobs) == (11, 8, MoveCause.WORTH, (comes.pk,))
     sentence = f"interval {moved.interval}: your job J-{comes.pk} is worth more for its size, and has that place now."
-    shown = " ".join(render_to_string("jobs/job_projection.html", {"projection": now}).split())
-    assert f"Planned anew at {sentence}" in shown
-    assert "Before, it was projected to begin at" in shown
+    text = " ".join(render_to_string("jobs/job_projection.html", {"projection": now}).split())
+    assert f"Planned anew at {sentence}" in text
+    assert "Before, it was projected to begin at" in text
     browser = Client()
     browser.force_login(make_member(lumen, OWNER).user)
     page = browser.get(f"/t/lumen/jobs/{waits.pk}/", secure=True).content.decode()

@@ -48,8 +48,8 @@ def test_whoever_sees_a_job_sees_what_it_pays_and_not_the_book(role: str, book: 
     page = client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
     assert "2.46" in page
     assert ('id="book"' in page) == book
-    shown = client.get(f"/api/v1/tenants/lumen/awards/{award.pk}/").json()
-    assert "2.46" in str(shown)
+    award_fields = client.get(f"/api/v1/tenants/lumen/awards/{award.pk}/").json()
+    assert "2.46" in str(award_fields)
     assert client.get("/t/lumen/ledger/").status_code == (200 if book else 403)
 
 

@@ -205,12 +205,12 @@ def test_the_page_says_it_in_the_quote_and_at_the_form() -> None:
     pool, _, lumen = market(epoch_at=timezone.now())
     client = client_as(SUBMITTER, lumen)
     long = FIELDS | {"pool": pool.slug, "epochs": "50"}
-    shown = text_of(client.post(f"/t/{lumen.slug}/submit/quote/", long, secure=True).content.decode())
-    assert SENTENCE in shown
-    assert "Train at most 8 epochs" in shown or "No single change" in shown
-    sent = client.post(f"/t/{lumen.slug}/submit/", long, secure=True)
-    assert sent.status_code == 422
-    assert SENTENCE in text_of(sent.content.decode())
+    words = text_of(client.post(f"/t/{lumen.slug}/submit/quote/", long, secure=True).content.decode())
+    assert SENTENCE in words
+    assert "Train at most 8 epochs" in words or "No single change" in words
+    reply = client.post(f"/t/{lumen.slug}/submit/", long, secure=True)
+    assert reply.status_code == 422
+    assert SENTENCE in text_of(reply.content.decode())
     assert nothing_is_stored()
 
 
@@ -220,8 +220,8 @@ def test_interval_names_the_longest_interval_of_the_pool_and_not_its_own() -> No
     for slot in range(1, 5):
         pool_advance(pool_id=pool.pk, at=moment(slot + 0.5))
     with scope(lumen):
-        seen = [interval_view(tenant=lumen, pool=pool, number=n, money=False, jobs=True) for n in range(1, 5)]
-    texts = {bid.text for view in seen if view for bid in view.bids if "longest" in bid.text}
+        views = [interval_view(tenant=lumen, pool=pool, number=n, money=False, jobs=True) for n in range(1, 5)]
+    texts = {bid.text for view in views if view for bid in view.bids if "longest" in bid.text}
     assert texts == {"Needs 4 slots and waits for an interval that is as long; the longest has 8."}
 
 

@@ -91,9 +91,9 @@ def test_the_form_says_it_and_shows_it_again(fields: dict[str, str], target: dic
     assert "Stop when the loss has stopped falling" in page
     values = form_values(job.spec, list(ResourceKind.objects.filter(pool=pool)))
     assert values is not None
-    shown = {name: values[name] for name in ("until_converged", "threshold", "patience") if name in values}
+    form_fields = {name: values[name] for name in ("until_converged", "threshold", "patience") if name in values}
     again = {"until_converged": "on", "threshold": pytest.approx(100 * target["threshold"])} if target else {}
-    assert shown == (again | {"patience": target["patience"]} if target else {})
+    assert form_fields == (again | {"patience": target["patience"]} if target else {})
 
 
 @pytest.mark.parametrize(

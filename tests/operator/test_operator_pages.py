@@ -234,11 +234,11 @@ def cells(
     server: Server, version: str = "lumen.worker.6", reason: str = "sold a share", **units: int
 ) -> dict[str, str]:
     """`lumen_worker=3`: what the form would send."""
-    sent = {"version": version, "reason": reason}
+    fields = {"version": version, "reason": reason}
     for name, number in units.items():
         slug, _, resource = name.partition("_")
-        sent[f"cells-{Tenant.objects.get(slug=slug).pk}-{resource}"] = str(number)
-    return sent
+        fields[f"cells-{Tenant.objects.get(slug=slug).pk}-{resource}"] = str(number)
+    return fields
 
 
 def test_cells_above_the_capacity_are_refused_at_the_field_that_was_raised(server: Server, operator: Client) -> None:

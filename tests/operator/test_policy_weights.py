@@ -130,17 +130,17 @@ def nan() -> bytes:
 )
 def test_says_why_a_file_is_not_taken(tmp_path: Path, content: bytes, name: str, sentence: str) -> None:
     path = put(tmp_path, content)
-    shown = refused("dl2_weights", "--add", path, "--name", name)
-    assert shown.startswith(f"{path}: ")
-    assert sentence in shown
+    text = refused("dl2_weights", "--add", path, "--name", name)
+    assert text.startswith(f"{path}: ")
+    assert sentence in text
     assert not PolicyWeights.objects.exists()
 
 
 def test_command_adds_and_lists(tmp_path: Path) -> None:
     assert output_of("dl2_weights").strip() == "no weights but those shipped"
     digest = hashlib.sha256(trained()).hexdigest()
-    shown = output_of("dl2_weights", "--add", put(tmp_path, trained()), "--name", "mine")
-    assert shown.splitlines() == [
+    text = output_of("dl2_weights", "--add", put(tmp_path, trained()), "--name", "mine")
+    assert text.splitlines() == [
         f"mine: {digest}",
         'The policy of a new elastic pool that uses them: {"name": "dl2", "weights": "mine"}',
     ]

@@ -193,8 +193,8 @@ def test_says_how_large_it_is_and_what_it_leaves_open(tmp_path: Path) -> None:
     pool, (lumen,) = make_market("lumen")
     make_waiting(pool, lumen, 1.0)
     path = tmp_path / "S.json"
-    shown = output_of("pool_scenario", "--pool", "main", "--from", NOON, "--to", "2026-03-02T12:01", "--output", path)
-    assert shown.splitlines() == [
+    text = output_of("pool_scenario", "--pool", "main", "--from", NOON, "--to", "2026-03-02T12:01", "--output", path)
+    assert text.splitlines() == [
         f"{path}: 1 job of 1 tenant, the last at slot 1 of 12; 1 server with 4 worker, 2 ps",
         "  note: machines, owners' instructions and policies are those of now, not of then",
         "  note: jobs that their owners took back, and those that waited for others and never came in, are left out",

@@ -237,8 +237,8 @@ VERSION = {"steps-version": "worker: 1 1, ps: 1 1"}
 
 
 def page_of(client: Client, **fields: str) -> Any:
-    sent = {"steps-reason": "Sold in halves.", **VERSION, **fields}
-    return client.post("/operator/pools/main/steps/", sent, secure=True)
+    form = {"steps-reason": "Sold in halves.", **VERSION, **fields}
+    return client.post("/operator/pools/main/steps/", form, secure=True)
 
 
 @pytest.mark.django_db
@@ -271,8 +271,8 @@ def test_the_operator_sees_and_sets_them_on_the_pools_page() -> None:
     assert "This was changed while you looked at it." in text_of(stale.content.decode())
     assert steps_of(pool) == {"worker": QUARTERS, "ps": ONES}
     assert page_of(client_as("auditor", None), **{"steps-steps": "worker: 1 1"}).status_code == 403
-    shown = client.get("/admin/scheduling/resourcekind/", secure=True)
-    assert shown.status_code in (200, 302)
+    reply = client.get("/admin/scheduling/resourcekind/", secure=True)
+    assert reply.status_code in (200, 302)
 
 
 @pytest.mark.django_db
@@ -314,9 +314,11 @@ def test_programs_and_forms_are_refused_at_the_field(lane: str) -> None:
             reply = caller.post(f"tenants/lumen/{where}/", body)
             assert (reply.status_code, reply.json()["code"]) == (422, "invalid_job"), reply.content
             assert "worker_demand.worker" in json.dumps(reply.json()), reply.content
-        sent = client.post("/t/lumen/submit/", FIELDS | {"wanted": lane} | {"worker_takes_worker": amount}, secure=True)
-        assert sent.status_code == 422
-        html = sent.content.decode()
+        page_reply = client.post(
+            "/t/lumen/submit/", FIELDS | {"wanted": lane} | {"worker_takes_worker": amount}, secure=True
+        )
+        assert page_reply.status_code == 422
+        html = page_reply.content.decode()
         where = html.index('id="id_worker_takes_worker_error"')
         words = "Enter a number" if "e" in amount else "ust be"  # a form reads no exponents
         assert words in text_of(html[where : where + 600]), amount
@@ -325,8 +327,10 @@ def test_programs_and_forms_are_refused_at_the_field(lane: str) -> None:
     )
     assert "NaN" in nan
     assert caller.post("tenants/lumen/jobs/", nan).status_code == 400  # no JSON
-    sent = client.post("/t/lumen/submit/", FIELDS | {"wanted": lane} | {"worker_takes_worker": "nan"}, secure=True)
-    assert "Enter a number" in text_of(sent.content.decode())
+    page_reply = client.post(
+        "/t/lumen/submit/", FIELDS | {"wanted": lane} | {"worker_takes_worker": "nan"}, secure=True
+    )
+    assert "Enter a number" in text_of(page_reply.content.decode())
     with scope_disabled("the test counts all jobs"):
         assert TrainingJob.objects.count() == 0
 

@@ -145,8 +145,8 @@ def test_parts_are_worth_nothing_only_where_what_is_saved_can_be_deleted(monkeyp
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
-    written = {"name": "astraea", "theta": {"ps": 8.0}, "price_floor": {"ps": 0.5}}
-    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": written})), **CHANGE)
+    policy = {"name": "astraea", "theta": {"ps": 8.0}, "price_floor": {"ps": 0.5}}
+    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": policy})), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy == {
         "name": "astraea",

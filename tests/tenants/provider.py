@@ -42,8 +42,8 @@ class Provider(ThreadingHTTPServer):
         challenge, address = self.codes.pop(form["code"], ("", ""))
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         proved = base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == challenge
-        known = (form.get("client_id"), form.get("client_secret")) == (CLIENT_ID, CLIENT_SECRET)
-        if not (proved and known and form["redirect_uri"] == address):
+        is_client = (form.get("client_id"), form.get("client_secret")) == (CLIENT_ID, CLIENT_SECRET)
+        if not (proved and is_client and form["redirect_uri"] == address):
             return None
         token = secrets.token_urlsafe()
         self.tokens.add(token)

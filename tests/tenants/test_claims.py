@@ -113,20 +113,20 @@ def test_of_several_roles_the_first_in_the_order_counts_and_of_equals_the_oldest
     assert roles_claimed({"groups": "a"}, both[:2]) == {1: both[1]}
 
 
-MADE = "groups = old"
+RULE = "groups = old"
 
 
 @pytest.mark.parametrize(
     ("claimed", "standing", "verb", "role"),
     [
         (SUBMITTER, None, Verb.JOIN, SUBMITTER),
-        (SUBMITTER, MembershipStanding(1, "t1", SUBMITTER, MADE, False), Verb.STAY, SUBMITTER),
-        (VIEWER, MembershipStanding(1, "t1", OWNER, MADE, False), Verb.CHANGE, VIEWER),
-        (OWNER, MembershipStanding(1, "t1", VIEWER, MADE, False), Verb.CHANGE, OWNER),
-        (None, MembershipStanding(1, "t1", VIEWER, MADE, False), Verb.LEAVE, VIEWER),
-        (None, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
-        (VIEWER, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
-        (OWNER, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.STAY, OWNER),
+        (SUBMITTER, MembershipStanding(1, "t1", SUBMITTER, RULE, False), Verb.STAY, SUBMITTER),
+        (VIEWER, MembershipStanding(1, "t1", OWNER, RULE, False), Verb.CHANGE, VIEWER),
+        (OWNER, MembershipStanding(1, "t1", VIEWER, RULE, False), Verb.CHANGE, OWNER),
+        (None, MembershipStanding(1, "t1", VIEWER, RULE, False), Verb.LEAVE, VIEWER),
+        (None, MembershipStanding(1, "t1", OWNER, RULE, True), Verb.LAST_OWNER, OWNER),
+        (VIEWER, MembershipStanding(1, "t1", OWNER, RULE, True), Verb.LAST_OWNER, OWNER),
+        (OWNER, MembershipStanding(1, "t1", OWNER, RULE, True), Verb.STAY, OWNER),
         *(
             (role, MembershipStanding(1, "t1", VIEWER, "", False), Verb.BY_HAND, VIEWER)
             for role in (None, VIEWER, OWNER)
@@ -150,7 +150,7 @@ def test_step_for_each_case(claimed: str | None, standing: MembershipStanding | 
 )
 def test_hand_made_and_last_owners_are_never_touched(roles, standing, claimed: set[int]) -> None:
     now = [
-        MembershipStanding(i, f"t{i}", each[0], MADE if each[1] else "", each[2] and each[0] == OWNER)
+        MembershipStanding(i, f"t{i}", each[0], RULE if each[1] else "", each[2] and each[0] == OWNER)
         for i, each in enumerate(standing)
         if each
     ]

@@ -14,7 +14,7 @@ from tenants.downloads import csv_download, file_download, part_download
 from tests.patience import PATIENCE
 
 
-class Made:
+class PieceCounter:
     """Two pieces, and how many of them were made."""
 
     size, version = 6, "one"
@@ -31,7 +31,7 @@ class Made:
         self.closed = True
 
 
-SENT: dict[str, Callable[[HttpRequest, Made], Any]] = {
+DOWNLOADS: dict[str, Callable[[HttpRequest, PieceCounter], Any]] = {
     "file": lambda request, source: file_download(request, "a.txt", "text/plain", source.pieces()),
     "csv": lambda request, source: csv_download(request, "a", source.pieces()),
     "part": lambda request, source: part_download(request, "a", source),
@@ -43,13 +43,13 @@ async def _read(answer: Any) -> bytes:
 
 
 @pytest.mark.django_db  # an answer that is closed looks at the connection of its thread, where there is one
-@pytest.mark.parametrize("what", SENT)
+@pytest.mark.parametrize("what", DOWNLOADS)
 @pytest.mark.parametrize("factory", [RequestFactory(), AsyncRequestFactory()], ids=["thread", "loop"])
 def test_whoever_asks_for_the_headers_of_a_file_alone_has_nothing_of_it_made(factory: Any, what: str) -> None:
     headers, bodies, counts = [], [], []
     for ask in (factory.get, factory.head):
-        source = Made()
-        answer = SENT[what](ask("/file"), source)
+        source = PieceCounter()
+        answer = DOWNLOADS[what](ask("/file"), source)
         whole = _read(answer) if answer.is_async else None
         bodies.append(asyncio.run(asyncio.wait_for(whole, PATIENCE)) if whole else b"".join(answer))
         answer.close()

@@ -75,8 +75,8 @@ def test_accepted_person_is_a_member_made_by_hand_with_the_role(owner) -> None:
         "",
     )
     assert [(own.slug, own.role) for own in user_tenants(person)] == [("lumen", SUBMITTER)]
-    (shown,) = joining.own_requests(person)
-    assert (shown.state, shown.role, shown.ended_by) == ("accepted", SUBMITTER, owner.user)
+    (join_request,) = joining.own_requests(person)
+    assert (join_request.state, join_request.role, join_request.ended_by) == ("accepted", SUBMITTER, owner.user)
 
 
 def test_declined_person_reads_why_and_may_ask_again_in_a_week(owner) -> None:
@@ -85,8 +85,8 @@ def test_declined_person_reads_why_and_may_ask_again_in_a_week(owner) -> None:
     assert refusal(decline(owner, request, reason=" ")) == "reason_missing"
     assert refusal(decline(owner, request, reason="x" * 301)) == "reason_too_long"
     done(decline(owner, request))
-    (shown,) = joining.own_requests(person)
-    assert (shown.state, shown.answer) == ("declined", "Ask Castor.")
+    (join_request,) = joining.own_requests(person)
+    assert (join_request.state, join_request.answer) == ("declined", "Ask Castor.")
     assert user_tenants(person) == []
     assert refusal(ask(person, at=NOW + WEEK - timedelta(seconds=1))) == "asked_lately"
     done(ask(person, at=NOW + WEEK))

@@ -390,8 +390,8 @@ def turn_on_second_factor(client: Client) -> tuple[str, list[str]]:
     page = client.get("/accounts/2fa/totp/activate/").content.decode()
     (secret,) = re.findall(r'id="authenticator_secret" type="text" value="(\w+)"', page)
     assert client.post("/accounts/2fa/totp/activate/", {"code": code(secret)}).status_code == 302
-    shown = client.get("/accounts/2fa/recovery-codes/").content.decode()
-    return secret, re.findall(r"^(?:<textarea[^>]*>)?(\w{8})(?:</textarea>)?$", shown, re.MULTILINE)
+    codes_page = client.get("/accounts/2fa/recovery-codes/").content.decode()
+    return secret, re.findall(r"^(?:<textarea[^>]*>)?(\w{8})(?:</textarea>)?$", codes_page, re.MULTILINE)
 
 
 def test_second_factor_is_asked_for_and_a_recovery_code_works_once() -> None:

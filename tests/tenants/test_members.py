@@ -205,12 +205,12 @@ def test_two_owners_without_the_lock_leave_the_tenant_without_one(monkeypatch) -
     """The race that the lock on the tenant's row prevents, shown without it."""
     from tenants.services import members
 
-    seen = threading.Barrier(2, timeout=PATIENCE)
+    barrier = threading.Barrier(2, timeout=PATIENCE)
     last_owner_check = members._is_last_owner
 
     def check_together(membership: Membership) -> bool:
         answer = last_owner_check(membership)
-        seen.wait()  # both have looked before either acts
+        barrier.wait()  # both have looked before either acts
         return answer
 
     monkeypatch.setattr(members, "_lock", lambda tenant: None)

@@ -181,14 +181,14 @@ def test_history_is_read_in_pages_without_a_gap() -> None:
     owner = make_member(make_tenant("lumen"), OWNER)
     for number in range(60):
         member = make_member(owner.tenant, VIEWER, make_person(f"member{number}@example.org"))
-    client, seen, path = client_of(owner.user), [], "/t/lumen/history/"
+    client, numbers, path = client_of(owner.user), [], "/t/lumen/history/"
     while path:
         html = client.get(path).content.decode()
-        seen += re.findall(r'class="faint">(\d+)</td>', html)
+        numbers += re.findall(r'class="faint">(\d+)</td>', html)
         older = re.search(r'href="(\?[^"]+)" rel="next"', html)
         path = f"/t/lumen/history/{unescape(older[1])}" if older else ""
     expected = AuditEntry.objects.filter(tenant=member.tenant).order_by("-sequence").values_list("sequence", flat=True)
-    assert [int(number) for number in seen] == list(expected)
+    assert [int(number) for number in numbers] == list(expected)
 
 
 def test_history_is_filtered_by_what_was_done_by_whom_and_about_what() -> None:
@@ -265,8 +265,8 @@ def test_member_page_asks_the_database_a_few_times_for_many_members(django_asser
 
 
 def test_two_digits_of_money_are_rounded_half_up() -> None:
-    shown = [credits(micro) for micro in (0, 9_999, 16_167_439, 1_234_567_899_999, -10_000, -9_999)]
-    assert shown == ["0.00", "0.01", "16.17", "1\u202f234\u202f567.90", "\u22120.01", "\u22120.01"]
+    texts = [credits(micro) for micro in (0, 9_999, 16_167_439, 1_234_567_899_999, -10_000, -9_999)]
+    assert texts == ["0.00", "0.01", "16.17", "1\u202f234\u202f567.90", "\u22120.01", "\u22120.01"]
 
 
 def test_six_digits_of_money_are_all_shown() -> None:

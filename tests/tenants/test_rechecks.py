@@ -33,9 +33,9 @@ def places() -> list[Place]:
     make_staff(AUDITOR)
     make_person("nobody@example.org")
     logins = [None, Login(0, "no such session", ""), *[login_of(session_of(user)) for user in User.objects.all()]]
-    gone = make_member(lumen, OWNER, make_person("gone@example.org")).user
-    logins.append(login_of(session_of(gone)))
-    User.objects.filter(pk=gone.pk).update(is_active=False)
+    leaver = make_member(lumen, OWNER, make_person("gone@example.org")).user
+    logins.append(login_of(session_of(leaver)))
+    User.objects.filter(pk=leaver.pk).update(is_active=False)
     return [(login, slug) for login in logins for slug in ("lumen", "castor", "missing", None)]
 
 

@@ -296,9 +296,9 @@ def test_socket_hears_its_own_tenant_until_the_membership_or_the_session_ends(wh
         await sync_to_async(leave)()
         return [*answers, await answer(socket, ASK)]
 
-    accepted, heard, closed = async_to_sync(story)()
+    accepted, message, closed = async_to_sync(story)()
     assert accepted["type"] == "websocket.accept"
-    assert heard["text"] == str([mine.pk])
+    assert message["text"] == str([mine.pk])
     assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
 
 

@@ -70,8 +70,8 @@ def test_rows_without_a_value_come_last_and_are_not_lost(sort: str) -> None:
 
     for number in range(7):
         Tenant.objects.create(slug=f"t{number}", name=f"N{number}")
-    shown = Case(When(slug__gte="t4", then=Value(None)), default="name", output_field=CharField())
-    rows = Tenant.objects.annotate(shown=shown)
+    expression = Case(When(slug__gte="t4", then=Value(None)), default="name", output_field=CharField())
+    rows = Tenant.objects.annotate(shown=expression)
     table = Table((Column("name", "Name", order="shown"),), sort="name", rows=2)
     query, names, back = f"?sort={sort}", [], ""
     for _ in range(10):
