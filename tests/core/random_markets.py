@@ -125,10 +125,10 @@ def random_job(chance: random.Random, kit: Kit, cluster: Cluster, number: int, l
 def random_types(
     chance: random.Random, demands: Sequence[Sequence[float]], *, seconds: Sequence[float]
 ) -> tuple[UnitType, ...]:
-    chosen = chance.sample(list(demands), chance.randint(1, len(demands)))
+    sample = chance.sample(list(demands), chance.randint(1, len(demands)))
     return tuple(
         make_unit_type(demand, seconds=SLOT * chance.choice(seconds), mbps=chance.choice((1.0, 1.0, 2.0, 0.6)))
-        for demand in chosen
+        for demand in sample
     )
 
 

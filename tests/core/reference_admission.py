@@ -122,15 +122,15 @@ class Desk:
 
     def best(self, job: Job, costs: Iterable[tuple[int, float]]) -> Offer | None:
         """O11, C10: the first completion that leaves most, its price rounded once and before the choice."""
-        chosen: Offer | None = None
+        best_offer: Offer | None = None
         for end, cost in costs:
             price = rounded_up(cost) if self.market else half_up(cost)
             if not self.market and job.max_price is not None and price > job.max_price:
                 continue
             gain = self.value(job, end) - price
-            if gain > (0.0 if chosen is None else chosen.gain):
-                chosen = Offer(end, price, gain)
-        return chosen
+            if gain > (0.0 if best_offer is None else best_offer.gain):
+                best_offer = Offer(end, price, gain)
+        return best_offer
 
     def take(self, job: Job, booking: Booking) -> None:
         worker, ps = job.worker_types[booking.worker_type], job.ps_types[booking.ps_type]
@@ -199,7 +199,7 @@ def filled(desk: Desk, job: Job, unit: UnitType, kind: int, slot: int, count: in
 
 def oasis(desk: Desk, job: Job) -> Offer | None:
     """The answer to one job; None: it is refused."""
-    slots, chosen = range(math.ceil(job.arrival), desk.scenario.slots), None
+    slots, best_offer = range(math.ceil(job.arrival), desk.scenario.slots), None
     for worker in job.worker_types:
         for ps in job.ps_types:
             if worker.mbps > ps.mbps:  # O4
@@ -220,9 +220,11 @@ def oasis(desk: Desk, job: Job) -> Offer | None:
 
             work = worker_slots(desk.scenario, job, worker, ps)
             offer = desk.best(job, cheapest(slots, work, options()))
-            if offer is not None and (chosen is None or (offer.gain, -offer.end) > (chosen.gain, -chosen.end)):
-                chosen = offer
-    return chosen
+            if offer is not None and (
+                best_offer is None or (offer.gain, -offer.end) > (best_offer.gain, -best_offer.end)
+            ):
+                best_offer = offer
+    return best_offer
 
 
 # --- PD-ORS ---------------------------------------------------------------------------------------------------------

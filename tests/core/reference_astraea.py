@@ -213,10 +213,10 @@ class Market:
 
     def sell_pool(self) -> None:
         """Phase two: those left and, with upgrades, those just served, in order of arrival."""
-        listed = list(self.pending)
+        queue = list(self.pending)
         if self.settings["upgrade"]:
-            listed += [self.view.jobs[number] for number in self.awards]
-        for job in sorted(listed, key=lambda job: (job.arrival, job.number)):
+            queue += [self.view.jobs[number] for number in self.awards]
+        for job in sorted(queue, key=lambda job: (job.arrival, job.number)):
             self.offer_pool(job)
 
     def award_floors(self) -> None:

@@ -171,8 +171,8 @@ def fair_slot(
         more = 1 if workers else job.min_workers
         if len(workers) + more > job.max_workers:
             return False
-        for chosen in [pair] if pair else pairs(job):
-            worker, ps = job.worker_types[chosen[0]], job.ps_types[chosen[1]]
+        for way in [pair] if pair else pairs(job):
+            worker, ps = job.worker_types[way[0]], job.ps_types[way[1]]
             needed = need(len(workers) + more, worker, ps)
             if job.max_ps is not None and needed > job.max_ps:
                 continue
@@ -187,7 +187,7 @@ def fair_slot(
             cursors[0] = (first[-1] + 1) % len(cluster.servers)
             if second:
                 cursors[1] = (second[-1] + 1) % len(cluster.servers)
-            held[job.number] = (chosen, workers + first, servers + second)
+            held[job.number] = (way, workers + first, servers + second)
             return True
         return False
 

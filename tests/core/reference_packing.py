@@ -152,22 +152,22 @@ class Packer:
         self.mean = sum(fits) / len(fits) or 1.0
         held: dict[int, Grant] = {}
         while ways:
-            best, chosen = NEVER, None
+            best, best_way = NEVER, None
             for job, types in ways:
                 for s in self.servers(units[job.number, types], "wp"):
                     fit = self.fit(units[job.number, types], s)
                     score = round(fit + weight * hurry[job.number, types] / mean, 9)
                     if score > best:
-                        best, chosen = score, (job, types)
-            if chosen is None:
-                chosen = max(ways, key=lambda way: hurry[way[0].number, way[1]])
-            job, types = chosen
+                        best, best_way = score, (job, types)
+            if best_way is None:
+                best_way = max(ways, key=lambda way: hurry[way[0].number, way[1]])
+            job, types = best_way
             grant = self.fill(job, Grant(types))
             if len(grant.workers) < job.min_workers:
                 for unit, servers in zip(units[job.number, types], (grant.workers, grant.ps), strict=True):
                     for server in servers:
                         self.take(unit, server, -1)
-                ways.remove(chosen)
+                ways.remove(best_way)
                 least = None
                 if not any(way[0] is job for way in ways):
                     least = evenly(self.calendar, job, job.min_workers, types, [0, 0], self.slot)

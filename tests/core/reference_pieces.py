@@ -429,13 +429,13 @@ class PiecesMarket(RenewalMarket):
     # -- D5 to D7 ------------------------------------------------------------------------------------------------------
 
     def offer_all(self) -> None:
-        listed = list(self.pending)
+        queue = list(self.pending)
         if self.settings["upgrade"]:
-            listed += [self.view.jobs[number] for number in self.awards]
-        listed.sort(key=lambda job: (job.arrival, job.number))
-        for job in listed:
+            queue += [self.view.jobs[number] for number in self.awards]
+        queue.sort(key=lambda job: (job.arrival, job.number))
+        for job in queue:
             self.offer(job, pieces=False)
-        for job in listed:
+        for job in queue:
             if job.divisible and job.number not in self.bought:
                 self.offer(job, pieces=True)
 

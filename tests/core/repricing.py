@@ -38,8 +38,8 @@ def occupied(view: View, start: int, end: int) -> np.ndarray:
     """(resources, end - start, servers) taken before the plan."""
     beyond = view.tail if view.tail is not None else np.zeros_like(view.cluster.capacity)
     amounts = np.repeat(beyond[:, None, :], end - start, axis=1)
-    known = view.occupied[:, start - view.slot : end - view.slot]
-    amounts[:, : known.shape[1]] = known
+    occupancy = view.occupied[:, start - view.slot : end - view.slot]
+    amounts[:, : occupancy.shape[1]] = occupancy
     return amounts
 
 

@@ -146,10 +146,10 @@ def rows(draw: st.DrawFn, name: str, tenants: list[str]) -> Document:
         "speed": st.lists(st.floats(-10, 10), max_size=5),
         "model": names,
     }
-    chosen = draw(st.lists(st.sampled_from(sorted(optional)), unique=True))
-    if "min_workers" in chosen and "max_workers" not in chosen:
-        chosen.append("max_workers")
-    return row | {field: draw(optional[field]) for field in chosen}
+    fields = draw(st.lists(st.sampled_from(sorted(optional)), unique=True))
+    if "min_workers" in fields and "max_workers" not in fields:
+        fields.append("max_workers")
+    return row | {field: draw(optional[field]) for field in fields}
 
 
 @st.composite

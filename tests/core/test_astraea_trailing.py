@@ -120,9 +120,9 @@ def test_prices_of_a_batch_come_from_the_batches_before_it(clock: dict[str, Any]
     bases, last = [], 24
     for slot in range(last):
         jobs = [worth(slot, 100.0 + slot, arrival=slot - 0.5)] if slot else []
-        seen = view(slot, *jobs, memory=memory)
-        plan = trailing_policy.decide(seen)
-        bases.append(trailing_policy.in_force(seen).theta["worker"])
+        batch_view = view(slot, *jobs, memory=memory)
+        plan = trailing_policy.decide(batch_view)
+        bases.append(trailing_policy.in_force(batch_view).theta["worker"])
         memory = memory if plan.memory is None else dict(plan.memory)
     assert bases[0] == 3.0
     assert len(set(bases)) > 3

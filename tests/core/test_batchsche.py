@@ -38,8 +38,8 @@ def alone(scenario: Scenario, tenant: int, **settings: object) -> tuple[list[int
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("seed", range(30))
 def test_deals_out_a_home_as_the_slow_batch_auction_does_where_a_tenant_is_alone(seed, rounds):
-    chosen = random_market(seed, "guarantee", backlog=seed % 2 == 1)
-    scenario = replace(chosen, policy={}, preload=(), slots=20)
+    random_scenario = random_market(seed, "guarantee", backlog=seed % 2 == 1)
+    scenario = replace(random_scenario, policy={}, preload=(), slots=20)
     theta = {name: 2.0 + 3.0 * index for index, name in enumerate(scenario.cluster.resources)}
     tracks = {track.job.number: track for track in run(scenario, theta=theta, rounds=rounds).tracks}
     for tenant in range(len(scenario.cluster.tenants)):

@@ -22,34 +22,34 @@ def test_without_the_critic_a_moving_average_of_rewards_stands_for_the_value(mon
     replay = SampleRing(SHAPE, 64)
     replay.put([choice(1)], 2.0, choice(10).state)
     replay.put([choice(3)], 4.0, None)
-    seen = {}
+    by_state = {}
     real = learner.policy_gradient
 
     def spied(weights, states, allowed, actions, advantages, beta):
-        seen.update(zip(states[:, 0].tolist(), advantages.tolist(), strict=True))
+        by_state.update(zip(states[:, 0].tolist(), advantages.tolist(), strict=True))
         return real(weights, states, allowed, actions, advantages, beta)
 
     monkeypatch.setattr(learner, "policy_gradient", spied)
     after = learner.update(brain, replay, Rules(batch=32, critic=False), np.random.default_rng(1), resting=True)
-    assert seen == pytest.approx({1.0: -0.1, 3.0: 1.9}, abs=1e-6)
+    assert by_state == pytest.approx({1.0: -0.1, 3.0: 1.9}, abs=1e-6)
     assert after.value is brain.value
     assert after.policy_moments.step == brain.policy_moments.step + 1
 
 
 def test_without_replay_a_step_sees_each_sample_of_the_last_slot_once(monkeypatch):
-    seen = []
+    sizes = []
     real = learner.policy_gradient
 
     def spied(weights, states, allowed, actions, advantages, beta):
-        seen.append(len(states))
+        sizes.append(len(states))
         return real(weights, states, allowed, actions, advantages, beta)
 
     monkeypatch.setattr(learner, "policy_gradient", spied)
     course = replace(TINY, rules=replace(TINY.rules, recall=False))
     state = courses.learn(course, courses.begin(course), [small(1)])
     replay = state.replays[0]
-    assert len(seen) == state.brain.policy_moments.step > 1
-    assert seen[-1] == len(replay)
+    assert len(sizes) == state.brain.policy_moments.step > 1
+    assert sizes[-1] == len(replay)
     assert len(replay.everything().actions) == len(replay) < TINY.rules.batch
 
 

@@ -195,10 +195,10 @@ def test_poor_states_are_mended_in_their_order_and_the_earliest_job_first():
 def test_actions_are_drawn_with_the_networks_probabilities_unless_a_poor_state_is_mended():
     batch = opened(make_view([make_job(0, chunks=4)], cluster=make_cluster(((9,), (9,)))), BARE)
     logits = np.log(np.array([0.2, 0.3, 0.1] + [1e-30] * 6 + [0.4]))
-    drawn = DrawnAction(np.random.default_rng(1), explore=0.4)
-    seen = np.bincount([drawn(logits, batch)[0] for _ in range(4000)], minlength=10) / 4000
-    np.testing.assert_allclose(seen[[0, 1, 2, 9]], [0.2, 0.3, 0.1, 0.4], atol=0.03)
+    draw = DrawnAction(np.random.default_rng(1), explore=0.4)
+    shares = np.bincount([draw(logits, batch)[0] for _ in range(4000)], minlength=10) / 4000
+    np.testing.assert_allclose(shares[[0, 1, 2, 9]], [0.2, 0.3, 0.1, 0.4], atol=0.03)
     batch.apply(WORKER_ONLY), batch.apply(WORKER_ONLY)
-    picks = [drawn(logits, batch) for _ in range(4000)]
+    picks = [draw(logits, batch) for _ in range(4000)]
     assert np.mean([action == PS_ONLY for action, _ in picks]) == pytest.approx(0.4 + 0.6 * 0.3, abs=0.03)
     assert {round(chance, 6) for action, chance in picks if action == PS_ONLY} == {0.3}

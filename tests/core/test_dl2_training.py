@@ -98,12 +98,12 @@ def test_replay_forgets_the_oldest_and_knows_what_followed_each_slot():
     for slot in range(6):
         following = None if slot == 5 else choice(100 + slot).state
         replay.put([choice(2 * slot), choice(2 * slot + 1)], float(slot), following)
-    drawn = replay.draw(200, np.random.default_rng(1))
-    assert sorted({int(state[0]) for state in drawn.states}) == list(range(4, 12))
-    for state, reward, followed in zip(drawn.states, drawn.rewards, drawn.followed, strict=True):
+    batch = replay.draw(200, np.random.default_rng(1))
+    assert sorted({int(state[0]) for state in batch.states}) == list(range(4, 12))
+    for state, reward, followed in zip(batch.states, batch.rewards, batch.followed, strict=True):
         slot = int(state[0]) // 2
         assert reward == slot
-        assert (followed == -1) if slot == 5 else drawn.next_states[followed][0] == 100 + slot
+        assert (followed == -1) if slot == 5 else batch.next_states[followed][0] == 100 + slot
 
 
 def test_targets_are_the_reward_and_the_discounted_value_of_the_next_slot(monkeypatch):
@@ -117,17 +117,17 @@ def test_targets_are_the_reward_and_the_discounted_value_of_the_next_slot(monkey
     replay = SampleRing(SHAPE, 64)
     replay.put([choice(1)], 2.0, choice(10).state)
     replay.put([choice(3)], 4.0, None)
-    seen = {}
+    by_state = {}
     real = learner.policy_gradient
 
     def spied(weights, states, allowed, actions, advantages, beta):
-        seen.update(zip(states[:, 0].tolist(), advantages.tolist(), strict=True))
+        by_state.update(zip(states[:, 0].tolist(), advantages.tolist(), strict=True))
         assert beta == pytest.approx(0.1 / SHAPE.actions)
         return real(weights, states, allowed, actions, advantages, beta)
 
     monkeypatch.setattr(learner, "policy_gradient", spied)
     learner.update(brain, replay, Rules(batch=32), np.random.default_rng(1))
-    assert seen == pytest.approx({1.0: 2.0 + 0.9 * 1.0 - 0.1, 3.0: 4.0 - 0.3}, abs=1e-6)
+    assert by_state == pytest.approx({1.0: 2.0 + 0.9 * 1.0 - 0.1, 3.0: 4.0 - 0.3}, abs=1e-6)
 
 
 def test_while_the_policy_rests_only_the_value_network_learns():

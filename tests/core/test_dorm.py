@@ -76,13 +76,13 @@ def best_use(jobs: list[Job], cluster: Cluster, before: Mapping[int, Numbers]) -
     all_ways = [list(ways(job, len(cluster.servers))) for job in jobs]
     for served in (range(len(jobs)), range(1)):
         best = None
-        for chosen in itertools.product(*all_ways):
-            if not all(sum(chosen[k][0]) for k in served):
+        for combination in itertools.product(*all_ways):
+            if not all(sum(combination[k][0]) for k in served):
                 continue
-            used = sum(amounts(job, numbers) for job, numbers in zip(jobs, chosen, strict=True))
+            used = sum(amounts(job, numbers) for job, numbers in zip(jobs, combination, strict=True))
             if (used > cluster.capacity + 1e-9).any():
                 continue
-            if not allowed(jobs, chosen, cluster, shares, before):
+            if not allowed(jobs, combination, cluster, shares, before):
                 continue
             total = float((used.sum(axis=1) / cluster.total).sum())
             best = total if best is None else max(best, total)
@@ -92,11 +92,15 @@ def best_use(jobs: list[Job], cluster: Cluster, before: Mapping[int, Numbers]) -
 
 
 def allowed(
-    jobs: list[Job], chosen: tuple[Numbers, ...], cluster: Cluster, shares: list[float], before: Mapping[int, Numbers]
+    jobs: list[Job],
+    combination: tuple[Numbers, ...],
+    cluster: Cluster,
+    shares: list[float],
+    before: Mapping[int, Numbers],
 ) -> bool:
-    distance = sum(abs(share(job, chosen[k], cluster) - shares[k]) for k, job in enumerate(jobs))
+    distance = sum(abs(share(job, combination[k], cluster) - shares[k]) for k, job in enumerate(jobs))
     running = [(k, before[job.number]) for k, job in enumerate(jobs) if job.number in before]
-    changes = sum(chosen[k] != had for k, had in running)
+    changes = sum(combination[k] != had for k, had in running)
     return distance <= FAIRNESS * 2 * len(cluster.resources) + 1e-7 and changes <= math.ceil(
         ADJUSTMENT * len(running) - 1e-9
     )
@@ -150,8 +154,8 @@ def test_uses_as_much_as_trying_everything_does(block: int) -> None:
         shares = fair(jobs, cluster)
         numbers = numbers_of(second, len(cluster.servers))
         nothing = ((0,) * len(cluster.servers),) * 2
-        chosen = tuple(numbers.get(job.number, nothing) for job in jobs)
-        assert allowed(jobs, chosen, cluster, shares, before)
+        combination = tuple(numbers.get(job.number, nothing) for job in jobs)
+        assert allowed(jobs, combination, cluster, shares, before)
         compared += 1
     assert compared >= 3
 

@@ -21,7 +21,7 @@ from tests.core.builders import make_cluster, make_job, make_scenario, make_tena
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
 
-ASKED = sorted(SINGLE_SLOTS & POLICIES.keys())
+NAMES = sorted(SINGLE_SLOTS & POLICIES.keys())
 PRICES = {"worker": 0.5, "ps": 0.25}
 
 
@@ -176,7 +176,7 @@ def test_a_policy_that_heeds_no_limit_leaves_the_job_without_a_slot() -> None:
     assert [refusal.reason.code for refusal in plan.refusals] == ["low_balance"]
 
 
-@pytest.mark.parametrize("policy", sorted(set(ASKED) - {"dorm", "dl2", "offline_rl", "optimus"}))
+@pytest.mark.parametrize("policy", sorted(set(NAMES) - {"dorm", "dl2", "offline_rl", "optimus"}))
 @pytest.mark.parametrize("funds", [0.2, 0.8, 1.3, 1.9, 2.6, 3.4, 9.0])
 def test_no_larger_size_could_be_paid(policy: str, funds: float) -> None:
     """The reference tries every size by itself, with all the money in the world."""
@@ -230,7 +230,7 @@ def test_a_job_that_has_begun_is_never_refused_for_good() -> None:
     assert [refusal.state for refusal in decided(reports_nothing).refusals] == ["waiting"]
 
 
-@pytest.mark.parametrize("policy", ASKED)
+@pytest.mark.parametrize("policy", NAMES)
 def test_every_policy_of_single_slots_keeps_its_promises_with_prices(policy: str) -> None:
     booked = 0
     for seed in range(1 if policy == "dorm" else 2):  # its programs take seconds
@@ -247,7 +247,7 @@ def test_every_policy_of_single_slots_keeps_its_promises_with_prices(policy: str
 
 
 @pytest.mark.parametrize(
-    "policy", [*({"name": name} for name in ASKED), {"name": "gandiva_fair", "restart": 30}], ids=str
+    "policy", [*({"name": name} for name in NAMES), {"name": "gandiva_fair", "restart": 30}], ids=str
 )
 @pytest.mark.parametrize("count", [2, 30])  # with thirty, Dorm counts the cluster as a whole
 def test_no_gang_stays_on_a_server_that_is_drained(policy: dict[str, Any], count: int) -> None:
@@ -265,7 +265,7 @@ def test_no_gang_stays_on_a_server_that_is_drained(policy: dict[str, Any], count
     assert all(in_service[row.server] for booking in after.bookings for row in booking.allocation)
 
 
-@pytest.mark.parametrize("policy", ASKED)
+@pytest.mark.parametrize("policy", NAMES)
 def test_jobs_run_again_once_their_only_server_is_back(policy: str) -> None:
     hosts, waiting, memory = [[True], [False], [True]], (gang(tenant=0),), {}
     settings = {"name": "elastic", "policy": {"name": policy}, "prices": PRICES}
@@ -279,7 +279,7 @@ def test_jobs_run_again_once_their_only_server_is_back(policy: str) -> None:
     assert counts == [1, 0, 1]
 
 
-@pytest.mark.parametrize("policy", ASKED)
+@pytest.mark.parametrize("policy", NAMES)
 def test_paused_jobs_run_again_once_all_servers_are_back_while_another_runs(policy: str) -> None:
     """Each server holds one of the gangs."""
     waiting = tuple(gang(number, tenant=0, chunks=4, min_workers=4) for number in range(3))
@@ -318,7 +318,7 @@ def test_its_view_is_read_back_with_what_jobs_have_paid() -> None:
     assert b'"paid"' not in records.view_bytes(make_view()).replace(b'"paid":0.0', b"")  # of pools without, as before
 
 
-@pytest.mark.parametrize("policy", ASKED)
+@pytest.mark.parametrize("policy", NAMES)
 def test_what_is_stored_of_it_builds_it_again(policy: str) -> None:
     settings = {"name": "elastic", "policy": {"name": policy}, "prices": PRICES}
     stored = policy_bytes(build(settings, make_cluster(), ()))

@@ -17,7 +17,7 @@ from tests.core.builders import make_cluster, make_job, make_tenant, make_view
 from tests.core.policy_examination import Examined, snapshot
 from tests.core.random_markets import random_market
 
-ASKED = sorted(SINGLE_SLOTS & POLICIES.keys())
+NAMES = sorted(SINGLE_SLOTS & POLICIES.keys())
 PRICES = {"worker": 0.5, "ps": 0.25}
 MEANS = ("low_balance", "over_budget", "over_max_price", "rent_never")
 Gang = tuple[int, int, tuple[tuple[int, int, int], ...]]
@@ -192,7 +192,7 @@ class Recorder(Examined):
         return plan
 
 
-@pytest.mark.parametrize("policy", ASKED)
+@pytest.mark.parametrize("policy", NAMES)
 def test_whatever_the_policy_nobody_moves_it_and_nothing_but_money_ends_it(policy: str) -> None:
     stayed = resized = 0
     for seed in range(1 if policy == "dorm" else 3):  # its programs take seconds

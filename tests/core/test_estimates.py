@@ -37,8 +37,8 @@ def test_curves_without_noise_come_back(coefficients):
 @pytest.mark.parametrize("seed", range(6))
 def test_noisy_curves_are_fitted_as_well_as_bounded_least_squares_does(seed):
     dice = np.random.default_rng(seed)
-    seen = curve(0.15, 1.1, 0.1, 50) * (1 + 0.02 * dice.standard_normal(50))
-    points = losses.cleaned(seen[None])
+    noisy_curve = curve(0.15, 1.1, 0.1, 50) * (1 + 0.02 * dice.standard_normal(50))
+    points = losses.cleaned(noisy_curve[None])
     fit = curves.fit(points)
     target, epochs = points.losses[0], np.arange(1, 51)
 
@@ -51,20 +51,20 @@ def test_noisy_curves_are_fitted_as_well_as_bounded_least_squares_does(seed):
 
 
 def test_jobs_do_not_change_each_others_fits():
-    seen = np.full((3, 30), np.nan)
+    loss_rows = np.full((3, 30), np.nan)
     for row, length in enumerate((30, 4, 17)):
-        seen[row, :length] = curve(0.1 * (row + 1), 1.0, 0.05, length)
-    together = curves.fit(losses.cleaned(seen))
+        loss_rows[row, :length] = curve(0.1 * (row + 1), 1.0, 0.05, length)
+    together = curves.fit(losses.cleaned(loss_rows))
     for row, length in enumerate((30, 4, 17)):
-        alone = curves.fit(losses.cleaned(seen[row : row + 1, :length]))
+        alone = curves.fit(losses.cleaned(loss_rows[row : row + 1, :length]))
         assert (together.b0[row], together.b1[row], together.b2[row]) == pytest.approx(
             (alone.b0[0], alone.b1[0], alone.b2[0]), rel=1e-6
         )
 
 
 def test_an_outlier_becomes_the_average_of_its_neighbours():
-    seen = np.array([[10.0, 9, 8, 99, 6, 5, 4, 3, np.inf, 1]])
-    points = losses.cleaned(seen)
+    loss_row = np.array([[10.0, 9, 8, 99, 6, 5, 4, 3, np.inf, 1]])
+    points = losses.cleaned(loss_row)
     assert (points.losses * points.scale).tolist() == [[10, 9, 8, 7, 6, 5, 4, 3, 2, 1]]
     assert points.scale.tolist() == [10.0]
     assert points.flagged.tolist() == [0.2]
@@ -107,7 +107,7 @@ def test_a_rising_curve_stays_as_it_is_and_does_not_converge():
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "loss_row",
     [
         [],
         [1.0, 0.5],
@@ -120,8 +120,8 @@ def test_a_rising_curve_stays_as_it_is_and_does_not_converge():
         [np.nan, 1.0, np.inf, 0.5, -np.inf, 0.25, 0.2],
     ],
 )
-def test_hopeless_losses_give_finite_answers(seen):
-    fit = curves.fit(losses.cleaned(np.array([seen], dtype=np.float64).reshape(1, len(seen))))
+def test_hopeless_losses_give_finite_answers(loss_row):
+    fit = curves.fit(losses.cleaned(np.array([loss_row], dtype=np.float64).reshape(1, len(loss_row))))
     assert np.isfinite([fit.b0, fit.b1, fit.b2, fit.scale]).all()
     total = convergence.total_epochs(fit, 0.01)
     assert 1 <= total[0] <= convergence.MOST_EPOCHS + convergence.PATIENCE
@@ -180,8 +180,8 @@ def test_missing_points_do_not_count():
 
 
 def test_what_was_measured_is_the_mean_of_its_last_five():
-    seen = speeds.measured([(1, 2, float(speed)) for speed in range(10)] + [(2, 2, 3.0)])
-    assert seen == {(1, 2): 7.0, (2, 2): 3.0}
+    means = speeds.measured([(1, 2, float(speed)) for speed in range(10)] + [(2, 2, 3.0)])
+    assert means == {(1, 2): 7.0, (2, 2): 3.0}
 
 
 @pytest.mark.parametrize("seed", range(20))

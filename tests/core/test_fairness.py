@@ -140,16 +140,16 @@ def test_every_promise_is_kept_in_guarantee_mode() -> None:
 
 
 def test_floors_of_being_alone_say_as_much_of_a_guarantee_as_whole_plans() -> None:
-    gone = 0
+    refusal_count = 0
     for policy, view, plan in intervals("guarantee"):
         alone = alone_plans(policy, view)
-        gone += sum(refusal.state != WAITING for lone in alone.values() for refusal in lone.refusals)
+        refusal_count += sum(refusal.state != WAITING for lone in alone.values() for refusal in lone.refusals)
         for changed in (plan, replace(plan, floors=[replace(floor, value=floor.value + 1) for floor in plan.floors])):
             one, other = (
                 interval_fairness(view, changed, each, with_floors=True) for each in (alone, alone_floors(policy, view))
             )
             assert figures(one) == figures(other)
-    assert gone > 5  # jobs that alone are refused for good, and have no floor
+    assert refusal_count > 5  # jobs that alone are refused for good, and have no floor
 
 
 def test_paper_mode_breaks_promises_and_they_are_shown() -> None:

@@ -159,22 +159,22 @@ def test_books_only_what_stays_free_for_the_whole_run():
     assert times(tracks) == [(0, 5), (0, 3), (4, 5)]
 
 
-def drawn(job: Job, seed: int) -> int:
+def workers_of(job: Job, seed: int) -> int:
     cluster = make_cluster(((99,), (99,)))
     [track] = run(make_scenario([job], cluster=cluster), workers=[1, 30], seed=seed)
     return track.bookings[0].workers
 
 
 def test_draws_evenly_from_the_range_by_seed_and_job():
-    numbers = [drawn(make_job(number, chunks=40), 1) for number in range(400)]
+    numbers = [workers_of(make_job(number, chunks=40), 1) for number in range(400)]
     assert (min(numbers), max(numbers)) == (1, 30)
     assert 14 < sum(numbers) / len(numbers) < 17
-    assert drawn(make_job(7, chunks=40, arrival=5), 1) == numbers[7]
-    assert [drawn(make_job(number, chunks=40), 2) for number in range(400)] != numbers
+    assert workers_of(make_job(7, chunks=40, arrival=5), 1) == numbers[7]
+    assert [workers_of(make_job(number, chunks=40), 2) for number in range(400)] != numbers
 
 
 def test_a_draw_is_kept_within_what_the_job_can_use():
-    assert {drawn(make_job(number, chunks=9, min_workers=4), 1) for number in range(60)} == set(range(4, 10))
+    assert {workers_of(make_job(number, chunks=9, min_workers=4), 1) for number in range(60)} == set(range(4, 10))
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -172,16 +172,16 @@ def test_phase_one_of_a_tenant_does_not_depend_on_others(first: int) -> None:
 
 def test_the_markets_put_the_promise_to_the_test() -> None:
     """Jobs rent above their floors, are upgraded, run at home across boundaries and wait behind long backlogs."""
-    seen = {"rented above a floor": 0, "upgraded": 0, "ran across a boundary": 0, "waited for its floor": 0}
+    counts = {"rented above a floor": 0, "upgraded": 0, "ran across a boundary": 0, "waited for its floor": 0}
     for seed in range(120):
         outcome, _ = recorded_run(market(seed))
         ends = sorted({window.end for window in outcome.windows})
         for track in outcome.tracks:
             for booking in track.bookings:
                 rented = booking.phase != OWN and booking.floor > 0
-                seen["rented above a floor"] += rented
-                seen["upgraded"] += rented and track.floor is not None and booking.start <= track.floor.start
-                seen["ran across a boundary"] += any(booking.start < end < booking.end for end in ends)
+                counts["rented above a floor"] += rented
+                counts["upgraded"] += rented and track.floor is not None and booking.start <= track.floor.start
+                counts["ran across a boundary"] += any(booking.start < end < booking.end for end in ends)
             if track.floor is not None and track.floor.value > 0:
-                seen["waited for its floor"] += sum(track.job.arrival < end <= track.floor.start for end in ends) > 2
-    assert min(seen.values()) >= 5, seen
+                counts["waited for its floor"] += sum(track.job.arrival < end <= track.floor.start for end in ends) > 2
+    assert min(counts.values()) >= 5, counts

@@ -38,7 +38,7 @@ BLOCKS = range(4)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A market and a job of its first tenant."""
 
     calendar: Shared
@@ -87,7 +87,7 @@ class Asked:
         return part
 
 
-def random_market(dice: np.random.Generator, policy: str) -> Asked:
+def random_market(dice: np.random.Generator, policy: str) -> Question:
     servers = int(dice.integers(1, 4))
     cells = dice.integers(0, 3, size=(2, 3, servers)).astype(float)
     spare = dice.integers(0, 3, size=(2, servers)).astype(float)
@@ -114,7 +114,7 @@ def random_market(dice: np.random.Generator, policy: str) -> Asked:
         value=Linear(-float(dice.uniform(0.05, 3.0)), float(dice.uniform(3, 40))),
         lane=INSTANT,
     )
-    return Asked(calendar, build(POLICIES[policy], cluster, []), job)
+    return Question(calendar, build(POLICIES[policy], cluster, []), job)
 
 
 def _publish(calendar: Shared, dice: np.random.Generator) -> None:
@@ -141,7 +141,7 @@ def _use_home(calendar: Shared, dice: np.random.Generator) -> None:
                 calendar.place(BATCH, job, booking)
 
 
-def random_markets(block: int, number: int, policy: str) -> Iterator[Asked]:
+def random_markets(block: int, number: int, policy: str) -> Iterator[Question]:
     dice = np.random.default_rng([1709, block])
     for _ in range(number):
         yield random_market(dice, policy)
@@ -155,7 +155,7 @@ def gained(booking: Booking | None, job: Job) -> float:
     return float(job.value(booking.end - job.arrival)) - (booking.paid - own_part)
 
 
-def soonest_at_home(question: Asked) -> float:
+def soonest_at_home(question: Question) -> float:
     """The value of the job on its tenant's own idle cells alone: as many workers as fit in each slot, until it is done.
 
     What is idle of them is counted here from the bookings: the tenant's cells on a server less its own use, and no more
@@ -283,14 +283,14 @@ def test_a_limit_is_met_by_cheaper_units_where_there_are_some() -> None:
     calendar.place(BATCH, busy, Booking(1, 0, 4, rows, work=1, workers=1, ps=1, phase=OWN))  # no own idle cell is left
     policy = build(POLICIES["oasis"], cluster, [])
     job = make_job(2, tenant=0, value=Linear(0.0, 9.0), lane=INSTANT)
-    dear = Asked(calendar, policy, job).answer()
+    dear = Question(calendar, policy, job).answer()
     assert dear is not None
     assert (dear.paid, gained(dear, job)) == (pytest.approx(4.0), pytest.approx(9.0 - 4.0 / 11.0, abs=2e-6))
-    cheap = Asked(calendar, policy, replace(job, max_price=3.0)).answer()
+    cheap = Question(calendar, policy, replace(job, max_price=3.0)).answer()
     assert cheap is not None
     assert cheap.paid < 3.0
     assert gained(cheap, job) == pytest.approx(9.0 - cheap.paid, abs=2e-6)  # the operator's: nothing comes back
-    plan = policy.decide(Asked(calendar, policy, replace(job, max_price=0.1)).view(replace(job, max_price=0.1)))
+    plan = policy.decide(Question(calendar, policy, replace(job, max_price=0.1)).view(replace(job, max_price=0.1)))
     assert plan.refusals[0].reason.code == "over_max_price"
     assert plan.refusals[0].reason.numbers["price"] == cheap.paid  # the least that has to be held
 

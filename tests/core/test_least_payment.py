@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Draw:
     """What tells one random market from another."""
 
     seed: int
@@ -42,22 +42,22 @@ class Drawn:
     least: float
 
 
-def drawn(number: int) -> Drawn:
+def draw_of(number: int) -> Draw:
     """Both modes, with and without a backlog, and a smallest payment that is small or large."""
     seed = random.Random(number).randint(10**6, 10**9)
-    return Drawn(seed, ("paper", "guarantee")[number % 2], number % 4 < 2, (COIN, 0.25)[number % 8 < 4])
+    return Draw(seed, ("paper", "guarantee")[number % 2], number % 4 < 2, (COIN, 0.25)[number % 8 < 4])
 
 
-on_random_markets = in_blocks(drawn)
+on_random_markets = in_blocks(draw_of)
 
 
 # The batch lane.
 
 
-def market(drawn: Drawn) -> Scenario:
+def market(draw: Draw) -> Scenario:
     """Nothing costs anything but for scarcity, and sometimes a floor below what can be paid; everybody sells."""
-    chance, least = random.Random(drawn.seed), drawn.least
-    scenario = random_market(drawn.seed, drawn.mode, backlog=drawn.backlog)
+    chance, least = random.Random(draw.seed), draw.least
+    scenario = random_market(draw.seed, draw.mode, backlog=draw.backlog)
     tenants = [
         replace(each, lend="lend", reserve_price=np.zeros_like(each.reserve_price)) for each in scenario.cluster.tenants
     ]
@@ -83,15 +83,15 @@ def sales(view: View, plan: Plan) -> Iterator[tuple[Booking, int, float]]:
 
 
 @cache
-def played(drawn: Drawn) -> tuple[Scenario, Outcome, Recorded]:
+def played(draw: Draw) -> tuple[Scenario, Outcome, Recorded]:
     """Its market, what became of it and every answer. No test changes it."""
-    scenario = market(drawn)
+    scenario = market(draw)
     return scenario, *recorded_run(scenario)
 
 
 @on_random_markets
-def test_no_slot_with_units_of_another_tenant_is_free(drawn: Drawn) -> None:
-    scenario, _, run = played(drawn)
+def test_no_slot_with_units_of_another_tenant_is_free(draw: Draw) -> None:
+    scenario, _, run = played(draw)
     for slot, plan in run.plans.items():
         for booking, place, at_least in sales(run.views[slot], plan):
             assert booking.slot_payouts[place].sum() >= at_least * (1 - ROUNDING)
@@ -109,8 +109,8 @@ def again(view: View, scenario: Scenario) -> Plan:
 
 
 @on_random_markets
-def test_what_is_charged_is_a_micro_credit_a_slot_at_least_and_sums_exactly(drawn: Drawn) -> None:
-    _, _, run = played(replace(drawn, mode="guarantee"))
+def test_what_is_charged_is_a_micro_credit_a_slot_at_least_and_sums_exactly(draw: Draw) -> None:
+    _, _, run = played(replace(draw, mode="guarantee"))
     for slot, plan in run.plans.items():
         slots: dict[int, int] = {}
         for booking, _, at_least in sales(run.views[slot], plan):
@@ -120,14 +120,14 @@ def test_what_is_charged_is_a_micro_credit_a_slot_at_least_and_sums_exactly(draw
 
 
 @on_random_markets
-def test_nobody_gets_less_than_alone(drawn: Drawn) -> None:
-    _, outcome, run = played(replace(drawn, mode="guarantee"))
+def test_nobody_gets_less_than_alone(draw: Draw) -> None:
+    _, outcome, run = played(replace(draw, mode="guarantee"))
     assert [flaw for track in outcome.tracks if (flaw := broken(track, run.window_end))] == []
 
 
 @on_random_markets
-def test_prices_that_can_be_paid_stay_as_they_are(drawn: Drawn) -> None:
-    scenario = random_market(drawn.seed, "guarantee", backlog=drawn.backlog)
+def test_prices_that_can_be_paid_stay_as_they_are(draw: Draw) -> None:
+    scenario = random_market(draw.seed, "guarantee", backlog=draw.backlog)
     scenario = replace(
         scenario, policy=scenario.policy | {"price_floor": dict.fromkeys(scenario.cluster.resources, 0.5)}
     )

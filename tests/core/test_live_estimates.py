@@ -43,7 +43,7 @@ def falling(epochs: int, b0: float = 0.3, b1: float = 1.0, b2: float = 0.1) -> t
     return tuple((1.0 / (b0 * np.arange(1, epochs + 1) + b1) + b2).tolist())
 
 
-def heard(losses: tuple[float, ...], target: LossTarget | None = TARGET) -> Running:
+def with_losses(losses: tuple[float, ...], target: LossTarget | None = TARGET) -> Running:
     return Running(len(losses), target, LossReports(losses))
 
 
@@ -102,7 +102,7 @@ def test_a_target_that_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("done", [12, 16, 20])
 def test_a_good_curve_says_when_the_loss_will_have_converged(done: int) -> None:
-    [outlook] = outlooks([heard(falling(done))])
+    [outlook] = outlooks([with_losses(falling(done))])
     true = converged_after(falling(100), TARGET)
     assert outlook is not None
     assert true is not None
@@ -113,7 +113,7 @@ def test_a_good_curve_says_when_the_loss_will_have_converged(done: int) -> None:
 
 def test_noise_widens_the_band_and_leaves_the_estimate_near() -> None:
     losses = np.array(falling(20)) * (1 + 0.02 * np.random.default_rng(2).standard_normal(20))
-    quiet, noisy = outlooks([heard(falling(20)), heard(tuple(losses.tolist()))])
+    quiet, noisy = outlooks([with_losses(falling(20)), with_losses(tuple(losses.tolist()))])
     assert quiet is not None
     assert noisy is not None
     assert noisy.source == FITTED
@@ -134,7 +134,7 @@ def test_noise_widens_the_band_and_leaves_the_estimate_near() -> None:
     ids=["none", "few", "rising", "dice", "broken", "missing"],
 )
 def test_without_a_good_curve_what_was_declared_counts(losses: tuple[float, ...]) -> None:
-    [outlook] = outlooks([heard(losses)])
+    [outlook] = outlooks([with_losses(losses)])
     assert outlook is not None
     assert (outlook.source, outlook.epochs) == (DECLARED, 100 - len(losses))
     assert (outlook.low, outlook.high) == (1.0, 100 - len(losses))
@@ -157,7 +157,7 @@ def test_whatever_is_reported_no_more_is_to_go_than_declared(reports: list[list[
 
 
 def test_a_job_with_a_number_of_epochs_is_looked_at_by_nobody() -> None:
-    assert outlooks([heard(falling(20), None)]) == [None]
+    assert outlooks([with_losses(falling(20), None)]) == [None]
 
 
 # --- speeds -----------------------------------------------------------------------------------------------------------
@@ -169,9 +169,11 @@ def test_a_job_with_a_number_of_epochs_is_looked_at_by_nobody() -> None:
         st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(allow_nan=True, allow_infinity=True)), max_size=25
     )
 )
-def test_whatever_is_measured_a_job_is_never_believed_slower_than_declared(seen: list[tuple[int, int, float]]) -> None:
+def test_whatever_is_measured_a_job_is_never_believed_slower_than_declared(
+    reports: list[tuple[int, int, float]],
+) -> None:
     job = make_job(chunks=8, epochs=3, gradient_mb=50.0)
-    believed = believed_speed(job, seen)
+    believed = believed_speed(job, reports)
     least, declared = seconds_left(believed, 100.0, 1, 1), seconds_left(job, 100.0, 1, 1)
     assert 0.0 < least <= declared * (1 + 1e-9)
     for workers, ps in ((1, 4), (8, 1), (8, 8)):
@@ -194,7 +196,7 @@ def test_the_view_holds_what_decides_and_comes_back_from_its_bytes() -> None:
     jobs = [make_job(number, chunks=4, epochs=100) for number in range(3)]
     view = replace(make_view(jobs, cluster=make_cluster(((8,), (8,)))), remaining=np.array([320.0, 320.0, 320.0]))
     running = {
-        0: heard(falling(20)),
+        0: with_losses(falling(20)),
         1: Running(20, TARGET, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
         2: Running(20, None, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
     }
@@ -224,7 +226,7 @@ SILENT = {number: Running(20, TARGET) for number in range(3)}
 
 def test_a_job_whose_loss_flattens_early_is_given_fewer_units() -> None:
     before = units(SILENT)
-    after = units({**SILENT, 0: heard(falling(20))})
+    after = units({**SILENT, 0: with_losses(falling(20))})
     assert after[0] < before[0]
     assert min(after[1] - before[1], after[2] - before[2]) >= 0
     assert sum(after) > sum(before) - 4

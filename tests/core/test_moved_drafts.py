@@ -65,7 +65,7 @@ def test_nothing_is_said_of_a_draft_that_stays_that_starts_or_that_is_dropped() 
 
 @pytest.mark.wide
 def test_what_is_said_is_so_on_random_markets() -> None:
-    seen: Counter[MoveCause] = Counter()
+    causes: Counter[MoveCause] = Counter()
     for seed in range(3, 160, 4):  # those with a long backlog
         market = renewal_market(seed)
         _, policy = watched(market)
@@ -73,7 +73,7 @@ def test_what_is_said_is_so_on_random_markets() -> None:
         for (slot, number), move in moves(policy).items():
             view, plan = decisions[slot]
             job, floors = view.jobs[number], {**view.floors, **{floor.job: floor for floor in plan.floors}}
-            seen[move.why] += 1
+            causes[move.why] += 1
             assert (move.before, move.after) == (view.floors[number], floors[number])
             for taker in move.jobs:
                 assert view.jobs[taker].tenant == job.tenant
@@ -83,8 +83,8 @@ def test_what_is_said_is_so_on_random_markets() -> None:
             if move.jobs:
                 first = view.jobs[move.jobs[0]]
                 assert (move.why is MoveCause.PRIORITY) == (first.priority > job.priority)
-    assert min(seen[why] for why in (MoveCause.WORTH, MoveCause.BETTER)) >= 20, seen
-    assert seen[MoveCause.UNKNOWN] <= sum(seen.values()) / 4, seen
+    assert min(causes[why] for why in (MoveCause.WORTH, MoveCause.BETTER)) >= 20, causes
+    assert causes[MoveCause.UNKNOWN] <= sum(causes.values()) / 4, causes
 
 
 def before_in_order(cluster: Any, start: int, one: Job, other: Job) -> bool:

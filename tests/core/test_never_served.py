@@ -90,18 +90,18 @@ def test_windows_that_grow_for_ever_hold_everything_some_day() -> None:
 
 def test_gangs_of_each_job_that_is_looked_at_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where parts of the job are looked at beside all of it."""
-    listed: list[Job] = []  # the jobs themselves, so that no number of one is another's later
+    jobs_in_order: list[Job] = []  # the jobs themselves, so that no number of one is another's later
     list_gangs = candidates._list_gangs
 
     def counted(job: Job, *others: Any) -> Any:
-        listed.append(job)
+        jobs_in_order.append(job)
         return list_gangs(job, *others)
 
     monkeypatch.setattr(candidates, "_list_gangs", counted)
     job = make(chunks=40, min_workers=40, max_workers=40, divisible=True)
     assert never(job) is not None
-    assert job in listed
-    assert len({id(each) for each in listed}) == len(listed)
+    assert job in jobs_in_order
+    assert len({id(each) for each in jobs_in_order}) == len(jobs_in_order)
 
 
 @pytest.mark.one_case

@@ -52,7 +52,7 @@ def test_every_promise_is_kept_where_parts_are_worth_nothing(first: int) -> None
 
 def test_parts_that_are_worth_nothing_are_put_to_the_test() -> None:
     """Guests are done and pay, or expire or wait with a part done and have all of it back; owners are settled, too."""
-    seen = dict.fromkeys(("done", "expired", "waiting", "of owners", "dropped alone"), 0)
+    counts = dict.fromkeys(("done", "expired", "waiting", "of owners", "dropped alone"), 0)
     for seed in range(40):
         scenario, run = provisional(seed)
         cells = scenario.cluster.cells
@@ -61,18 +61,18 @@ def test_parts_that_are_worth_nothing_are_put_to_the_test() -> None:
             cost, guest = sum(booking.paid for booking in state.bookings), not cells[:, state.job.tenant].any()
             if not state.job.divisible or cost == 0 or state.alone is None:
                 continue
-            seen["of owners"] += not guest
-            seen["dropped alone"] += not guest and state.alone == 0
-            seen["done"] += guest and state.state == AWARDED
-            seen["expired"] += state.state == EXPIRED
-            seen["waiting"] += state.state == WAITING
-    assert min(seen.values()) >= 2, seen
+            counts["of owners"] += not guest
+            counts["dropped alone"] += not guest and state.alone == 0
+            counts["done"] += guest and state.state == AWARDED
+            counts["expired"] += state.state == EXPIRED
+            counts["waiting"] += state.state == WAITING
+    assert min(counts.values()) >= 2, counts
 
 
 def test_the_markets_put_the_promises_to_the_test() -> None:
     """Parts are bought by owners and by guests, three and more of one job; runs at home are shortened; some jobs expire
     with a part done, some are left waiting with one; some have a part of their payment back."""
-    seen = dict.fromkeys(("parts", "of guests", "three and more", "shortened", "expired", "waiting", "settled"), 0)
+    counts = dict.fromkeys(("parts", "of guests", "three and more", "shortened", "expired", "waiting", "settled"), 0)
     for seed in range(40):
         scenario, run = outcome(seed)
         cells = scenario.cluster.cells
@@ -80,12 +80,12 @@ def test_the_markets_put_the_promises_to_the_test() -> None:
         for state in run.states:
             rented = [booking for booking in state.bookings if booking.phase == SHARED]
             unfinished = [booking for booking in rented if booking.work < state.job.work]
-            seen["parts"] += len(unfinished)
-            seen["of guests"] += len(unfinished) if not cells[:, state.job.tenant].any() else 0
-            seen["three and more"] += len(rented) >= 3
-            seen["shortened"] += bool(rented) and any(booking.phase == OWN for booking in state.bookings)
-            seen["expired"] += bool(rented) and state.state == EXPIRED
-            seen["waiting"] += bool(rented) and state.state == WAITING
-            seen["settled"] += state.alone is not None
-    assert min(seen.values()) >= 2, seen
-    assert min(seen["parts"], seen["of guests"], seen["settled"]) >= 10, seen
+            counts["parts"] += len(unfinished)
+            counts["of guests"] += len(unfinished) if not cells[:, state.job.tenant].any() else 0
+            counts["three and more"] += len(rented) >= 3
+            counts["shortened"] += bool(rented) and any(booking.phase == OWN for booking in state.bookings)
+            counts["expired"] += bool(rented) and state.state == EXPIRED
+            counts["waiting"] += bool(rented) and state.state == WAITING
+            counts["settled"] += state.alone is not None
+    assert min(counts.values()) >= 2, counts
+    assert min(counts["parts"], counts["of guests"], counts["settled"]) >= 10, counts

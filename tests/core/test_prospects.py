@@ -24,11 +24,11 @@ THAT_MAY_GAIN = Prospects.that_may_gain
 
 def everybody(prospects: Prospects, meet: Callable[[], AllTerms]) -> Iterator[Look]:
     """All jobs, with pieces of all lengths."""
-    for index, (prospect, known) in enumerate(prospects._able):
+    for index, (prospect, state) in enumerate(prospects._able):
         met, sorts = meet(), prospects._terms[prospects._firsts[index] : prospects._firsts[index + 1]]
         worker, ps = met.worker[sorts], met.ps[sorts]
         lengths = np.ones(worker.shape, dtype=bool)
-        yield Look(prospect, known.home, lengths, met.easings > prospect.easings, worker, ps)
+        yield Look(prospect, state.home, lengths, met.easings > prospect.easings, worker, ps)
 
 
 def nobody(_: Prospects, __: Callable[[], AllTerms]) -> Iterator[Look]:

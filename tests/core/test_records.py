@@ -123,8 +123,8 @@ def test_job_in_which_no_field_is_as_usual_is_kept_whole() -> None:
 def test_job_that_is_as_usual_is_stored_as_it_was_before_there_was_a_newer_field() -> None:
     """Else every stored view would be another, and a job that nobody changed would be stored anew. Whoever adds a field
     to `Job` leaves it out where it has its default, in `records.py`; a field of `Samples` likewise."""
-    written = stored(usual_job())
-    assert (set(written), set(written["samples"])) == (ALWAYS, ALWAYS_SAMPLES)
+    row = stored(usual_job())
+    assert (set(row), set(row["samples"])) == (ALWAYS, ALWAYS_SAMPLES)
     assert_same(restored(usual_job()), usual_job())
 
 
@@ -145,12 +145,12 @@ def test_jobs_of_a_stored_view_share_the_units_that_are_alike_and_no_others() ->
             read = records.view_from(records.view_bytes(view))
             kinds: dict[tuple[object, ...], UnitType] = {}
             for number, job in read.jobs.items():
-                assert [written(unit) for unit in units(read, number)] == [
-                    written(unit) for unit in units(view, number)
+                assert [fields_of(unit) for unit in units(read, number)] == [
+                    fields_of(unit) for unit in units(view, number)
                 ]
                 for unit in job.worker_types:
-                    shared += written(unit) in kinds
-                    assert kinds.setdefault(written(unit), unit) is unit
+                    shared += fields_of(unit) in kinds
+                    assert kinds.setdefault(fields_of(unit), unit) is unit
             return policy.decide(view)
 
     simulate(scenario, {BATCH: Reader()})
@@ -161,7 +161,7 @@ def units(view: View, number: int) -> tuple[UnitType, ...]:
     return view.jobs[number].worker_types
 
 
-def written(unit: UnitType) -> tuple[object, ...]:
+def fields_of(unit: UnitType) -> tuple[object, ...]:
     return unit.seconds, unit.mbps, unit.amounts
 
 

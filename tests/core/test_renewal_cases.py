@@ -299,15 +299,15 @@ def test_stored_questions_and_answers_come_back_and_give_the_same_answer() -> No
     fields = {"price": "searched", "dividend": 0.25}
     market = scenario(refund_jobs(), **fields)
     _, policy = watched(market)
-    seen = set()
+    kinds = set()
     for view, plan in policy.decisions:
         again = records.view_from(records.view_bytes(view))
         assert records.view_bytes(again) == records.view_bytes(view)
         stored = records.plan_bytes(plan)
         assert records.plan_bytes(records.plan_from(stored)) == stored
         assert records.plan_bytes(policy.policy.decide(again)) == stored
-        seen |= {name for name, some in (("open", view.open_rents), ("settled", plan.settlements)) if some}
-    assert seen == {"open", "settled"}
+        kinds |= {name for name, some in (("open", view.open_rents), ("settled", plan.settlements)) if some}
+    assert kinds == {"open", "settled"}
 
 
 def test_without_the_settings_no_document_says_a_word_of_them() -> None:

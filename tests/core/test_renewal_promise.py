@@ -224,14 +224,14 @@ def test_a_reversal_in_whole_micro_credits_takes_from_nobody_more_than_it_receiv
 @pytest.mark.wide
 def test_the_markets_put_the_promise_to_the_test() -> None:
     """Rents stay open and are settled, some with a refund, some because the job was dropped alone; plans move."""
-    seen = {"settled": 0, "refunded": 0, "dropped alone": 0, "with a dividend": 0}
+    counts = {"settled": 0, "refunded": 0, "dropped alone": 0, "with a dividend": 0}
     for seed in range(160):
         outcome, _ = run(renewal_market(seed))
         for track in outcome.tracks:
-            seen["with a dividend"] += any(booking.dividend > 0 for booking in track.bookings)
+            counts["with a dividend"] += any(booking.dividend > 0 for booking in track.bookings)
             if track.settlement is not None:
-                seen["settled"] += 1
-                seen["refunded"] += track.settlement.refund > 1e-6
-                seen["dropped alone"] += track.settlement.alone == 0
-    assert seen["refunded"] >= 1, seen
-    assert min(seen["settled"], seen["with a dividend"], seen["dropped alone"]) >= 8, seen
+                counts["settled"] += 1
+                counts["refunded"] += track.settlement.refund > 1e-6
+                counts["dropped alone"] += track.settlement.alone == 0
+    assert counts["refunded"] >= 1, counts
+    assert min(counts["settled"], counts["with a dividend"], counts["dropped alone"]) >= 8, counts

@@ -102,7 +102,7 @@ def test_the_value_of_a_policy_that_looks_at_none_is_that_of_the_completion() ->
 
 
 @pytest.mark.parametrize(
-    ("state", "reason", "written"),
+    ("state", "reason", "row_reason"),
     [
         (AWARDED, Reason("no_room", {"asked": 3}), None),
         (WAITING, None, {"code": "waiting_for_interval"}),
@@ -111,9 +111,9 @@ def test_the_value_of_a_policy_that_looks_at_none_is_that_of_the_completion() ->
         (EXPIRED, Reason("not_worth_it", {"best_value": -0.0}), {"code": "not_worth_it", "best_value": -0.0}),
     ],
 )
-def test_gives_the_reason_of_every_job_that_does_not_run(state: str, reason: Reason | None, written: object) -> None:
+def test_gives_the_reason_of_every_job_that_does_not_run(state: str, reason: Reason | None, row_reason: object) -> None:
     bookings = [make_booking(0, 1, (0, 1, 1))] if state == AWARDED else []
-    assert row_of(*bookings, state=state, reason=reason)["reason"] == written
+    assert row_of(*bookings, state=state, reason=reason)["reason"] == row_reason
 
 
 def test_a_job_without_a_schedule_has_a_floor_and_nothing_else() -> None:
@@ -158,17 +158,17 @@ def test_the_document_names_every_setting_and_is_plain_json() -> None:
     scenario = make_scenario([make_job(k, arrival=k) for k in range(3)], cluster=CLUSTER)
     policy = Greedy(theta={"worker": 2.0})
     outcome = simulate(scenario, {"batch": policy})
-    written = document(scenario, {"batch": policy}, outcome, [None, 1.0], {"total": 0.1234567})
-    assert written["policy"] == {"name": "greedy", "share": 0.333333333333, "range": [1, 2], "theta": {"worker": 2.0}}
-    assert [row["name"] for row in written["jobs"]] == ["j0", "j1", "j2"]
-    assert [row["alone"] for row in written["tenants"]] == [None, 1.0]
-    assert written["seconds"] == {"total": 0.123457}
-    assert json.loads(to_json(written)) == written
+    report = document(scenario, {"batch": policy}, outcome, [None, 1.0], {"total": 0.1234567})
+    assert report["policy"] == {"name": "greedy", "share": 0.333333333333, "range": [1, 2], "theta": {"worker": 2.0}}
+    assert [row["name"] for row in report["jobs"]] == ["j0", "j1", "j2"]
+    assert [row["alone"] for row in report["tenants"]] == [None, 1.0]
+    assert report["seconds"] == {"total": 0.123457}
+    assert json.loads(to_json(report)) == report
 
 
 def test_the_policy_of_the_instant_lane_stands_beside_the_other() -> None:
     scenario = make_scenario([], cluster=CLUSTER)
     policies = {"batch": Greedy(), "instant": Greedy(share=0.5)}
-    written = document(scenario, policies, Outcome((), (), 0), [None, None], {})
-    assert written["instant"]["share"] == 0.5
+    report = document(scenario, policies, Outcome((), (), 0), [None, None], {})
+    assert report["instant"]["share"] == 0.5
     assert settings(Greedy())["theta"] is None

@@ -38,11 +38,11 @@ def expected(jobs: list[Job], places: int, slots: int) -> dict[int, list[int]]:
     rest: dict[int, int] = {}
     ran: dict[int, list[int]] = {one.number: [] for one in jobs}
     now_running: list[int] = []
-    known = {one.number: one for one in jobs}
-    seen: list[int] = []
+    by_number = {one.number: one for one in jobs}
+    queue: list[int] = []
 
     def worth(n: int, end: int) -> float:
-        return float(known[n].value(end - known[n].arrival))
+        return float(by_number[n].value(end - by_number[n].arrival))
 
     def delay_cost(n: int, all_of_them: list[int], slot: int) -> float:
         if len(all_of_them) <= places:
@@ -62,12 +62,12 @@ def expected(jobs: list[Job], places: int, slots: int) -> dict[int, list[int]]:
             cost = delay_cost(one.number, [*others, one.number], slot)
             if worth(one.number, slot + waits + rest[one.number]) - cost <= 0:
                 del rest[one.number]
-        if list(rest) != seen:
-            seen = list(rest)
+        if list(rest) != queue:
+            queue = list(rest)
             reward = {
-                n: (0.5 * worth(n, slot + rest[n]) - 0.5 * delay_cost(n, seen, slot)) / (rest[n] * 3) for n in seen
+                n: (0.5 * worth(n, slot + rest[n]) - 0.5 * delay_cost(n, queue, slot)) / (rest[n] * 3) for n in queue
             }
-            now_running = sorted(seen, key=lambda n: (-reward[n], known[n].arrival, n))[:places]
+            now_running = sorted(queue, key=lambda n: (-reward[n], by_number[n].arrival, n))[:places]
         for n in list(now_running):
             ran[n].append(slot)
             rest[n] -= 1

@@ -50,10 +50,10 @@ def assert_same(one: Any, other: Any) -> None:
 @given(documents())
 def test_every_scenario_reads_back_as_it_was(document: Document) -> None:
     scenario = read(document)
-    written = to_json(write(scenario))
-    again = read(written)
+    text = to_json(write(scenario))
+    again = read(text)
     assert_same(scenario, again)
-    assert to_json(write(again)) == written
+    assert to_json(write(again)) == text
 
 
 def test_writes_one_line_for_each_row() -> None:

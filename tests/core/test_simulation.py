@@ -247,16 +247,16 @@ def test_catches_a_policy_that_breaks_its_promise(broken):
 
 
 def test_carries_memory_money_and_floors_along():
-    seen: list[tuple[object, list[float], object]] = []
+    view_states: list[tuple[object, list[float], object]] = []
 
     def script(view: View) -> Plan:
-        seen.append((dict(view.memory), view.spent.tolist(), dict(view.floors)))
+        view_states.append((dict(view.memory), view.spent.tolist(), dict(view.floors)))
         job = view.waiting[0]
         booking = one_worker(job, view.slot, view.slot + 1, paid=2.5)
-        return Plan([booking], floors=[Floor(job.number, 7.0)], memory={"asked": len(seen)})
+        return Plan([booking], floors=[Floor(job.number, 7.0)], memory={"asked": len(view_states)})
 
     [track] = run(make_scenario([make_job(0, epochs=2)], cluster=ONE_SERVER), Scripted(script))
-    assert seen == [({}, [0.0], {}), ({"asked": 1}, [2.5], {0: Floor(0, 7.0)})]
+    assert view_states == [({}, [0.0], {}), ({"asked": 1}, [2.5], {0: Floor(0, 7.0)})]
     assert track.floor == Floor(0, 7.0)
     assert (track.state, len(track.bookings)) == (AWARDED, 2)
 
@@ -280,24 +280,26 @@ def test_an_expired_job_is_asked_about_no_more():
 def test_each_lane_has_its_own_policy_and_one_policy_has_all_lanes():
     cluster = make_cluster(((3,), (3,)), cells=[[[1]], [[1]]], tenants=[make_tenant("u0")])
     jobs = [make_job(0, lane=BATCH), make_job(1, lane=INSTANT)]
-    seen: dict[str, set[int]] = {BATCH: set(), INSTANT: set()}
+    numbers: dict[str, set[int]] = {BATCH: set(), INSTANT: set()}
 
     def watcher(lane: str) -> Policy:
         def script(view: View) -> Plan:
-            seen[lane] |= {job.number for job in view.waiting}
+            numbers[lane] |= {job.number for job in view.waiting}
             return Plan([one_worker(job, view.slot, view.slot + 1) for job in view.waiting])
 
         return Scripted(script)
 
     both = simulate(make_scenario(jobs, cluster=cluster), {lane: watcher(lane) for lane in (BATCH, INSTANT)})
-    assert seen == {BATCH: {0}, INSTANT: {1}}
+    assert numbers == {BATCH: {0}, INSTANT: {1}}
     assert {track.state for track in both.tracks} == {AWARDED}
     assert {track.state for track in run(make_scenario(jobs), PerSlot())} == {AWARDED}
 
 
 def test_the_collector_rests_while_a_scenario_is_simulated() -> None:
-    seen: list[bool] = []
-    simulate(make_scenario([make_job()]), {BATCH: Fifo()}, lambda settled, jobs: seen.append(gc.isenabled()))
-    assert seen
-    assert not any(seen)
+    collector_states: list[bool] = []
+    simulate(
+        make_scenario([make_job()]), {BATCH: Fifo()}, lambda settled, jobs: collector_states.append(gc.isenabled())
+    )
+    assert collector_states
+    assert not any(collector_states)
     assert gc.isenabled()

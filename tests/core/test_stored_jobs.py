@@ -39,17 +39,17 @@ def assert_reads_the_same(stored: bytes) -> None:
     """All fields of all jobs, each asked first of a job of which nothing was asked before."""
     whole = records.view_from(stored)
     for name in (field.name for field in fields(Job)):
-        shown = view_shown(stored)
-        assert list(shown.jobs) == list(whole.jobs)
+        view = view_shown(stored)
+        assert list(view.jobs) == list(whole.jobs)
         for number, job in whole.jobs.items():
-            assert_same(getattr(shown.jobs[number], name), getattr(job, name))
-    shown = view_shown(stored)
-    assert [job.number for job in shown.waiting] == [job.number for job in whole.waiting]
-    assert all(shown.jobs[job.number] is job for job in shown.waiting)
+            assert_same(getattr(view.jobs[number], name), getattr(job, name))
+    view = view_shown(stored)
+    assert [job.number for job in view.waiting] == [job.number for job in whole.waiting]
+    assert all(view.jobs[job.number] is job for job in view.waiting)
     others = [field.name for field in fields(View) if field.name not in ("cluster", "jobs", "waiting")]
     for name in others:
-        assert_same(getattr(shown, name), getattr(whole, name))
-    assert records.cluster_document(shown.cluster) == records.cluster_document(whole.cluster)
+        assert_same(getattr(view, name), getattr(whole, name))
+    assert records.cluster_document(view.cluster) == records.cluster_document(whole.cluster)
 
 
 @pytest.mark.wide
@@ -87,10 +87,10 @@ def test_no_job_is_made_of_which_nothing_is_asked_but_what_its_row_answers(monke
 
     stored = records.view_bytes(make_view([make_job(number) for number in range(1, 40)]))
     monkeypatch.setattr(stored_jobs.records, "job_from", counted)
-    shown = view_shown(stored)
-    about = [(job.number, job.tenant, job.arrival, job.divisible, job.value(2.0)) for job in shown.waiting]
+    view = view_shown(stored)
+    about = [(job.number, job.tenant, job.arrival, job.divisible, job.value(2.0)) for job in view.waiting]
     assert (len(about), numbers) == (39, [])
-    assert (shown.jobs[7].epochs, shown.jobs[7].work, shown.jobs[9].lane) == (1, 1, BATCH)
+    assert (view.jobs[7].epochs, view.jobs[7].work, view.jobs[9].lane) == (1, 1, BATCH)
     assert numbers == [7, 9]
     records.view_from(stored)
     assert len(numbers) == 41

@@ -29,7 +29,7 @@ from tests.core.test_floor_promise import Recorded, alone, broken, floors, recor
 
 MARKETS = int(os.environ.get("TOGETHER_MARKETS", "160"))
 BLOCK = 8
-TOLD = "bought_together"
+REASON = "bought_together"
 
 
 def market(seed: int, mode: str = "guarantee") -> Scenario:
@@ -98,9 +98,9 @@ def test_it_is_the_rule_and_comes_out_again_from_stored_bytes(mode: str, first: 
             if len(groups(view.waiting)) > TRIES:  # then a draw says who is tried
                 continue
             expected, left_out = by_the_rule(run.policy, view)
-            refusals = {refusal.job for refusal in plan.refusals if refusal.reason.code == TOLD}
+            refusals = {refusal.job for refusal in plan.refusals if refusal.reason.code == REASON}
             assert refusals == left_out, where
-            assert _said(plan) == _said(expected), where
+            assert _bytes_of(plan) == _bytes_of(expected), where
 
 
 def by_the_rule(policy: Policy, view: View) -> tuple[Plan, set[int]]:
@@ -116,13 +116,13 @@ def by_the_rule(policy: Policy, view: View) -> tuple[Plan, set[int]]:
     if policy.floor:  # type: ignore[attr-defined]
         for tenant in {job.tenant for job in collected}:
             new_floors |= _floors_of(policy, plain, [job for job in collected if job.tenant == tenant])
-    known = {**view.floors, **new_floors}
-    pending = groups(job for job in collected if known.get(job.number, Floor(job.number)).value == 0)
+    floors = {**view.floors, **new_floors}
+    pending = groups(job for job in collected if floors.get(job.number, Floor(job.number)).value == 0)
     assert len(pending) <= TRIES, "more than are tried one by one"
 
     def decided(stay: Iterable[int]) -> Plan:
-        gone = {number for group, members in pending.items() if group not in stay for number in members}
-        return policy.decide(_without(replace(plain, floors=known), gone))
+        dropouts = {number for group, members in pending.items() if group not in stay for number in members}
+        return policy.decide(_without(replace(plain, floors=floors), dropouts))
 
     def whole(plan: Plan, stay: Iterable[int]) -> bool:
         booked = {booking.job for booking in plan.bookings}
@@ -146,9 +146,9 @@ def _floors_of(policy: Policy, plain: View, mine: list[Job]) -> dict[int, Floor]
     pending = groups(new)
 
     def planned(stay: Iterable[int]) -> tuple[dict[int, Floor], int]:
-        gone = {number for group, members in pending.items() if group not in stay for number in members}
+        dropouts = {number for group, members in pending.items() if group not in stay for number in members}
         theirs = {job.number for job in plain.waiting} - {job.number for job in new}
-        plan = policy.decide(_without(plain, gone | theirs))
+        plan = policy.decide(_without(plain, dropouts | theirs))
         return {floor.job: floor for floor in plan.floors}, plan.windows[0].end if plan.windows else 0
 
     def whole(stay: Iterable[int]) -> bool:
@@ -181,7 +181,7 @@ def _without(view: View, numbers: set[int]) -> View:
     return replace(view, waiting=waiting, jobs={**view.jobs, **nowhere})
 
 
-def _said(plan: Plan) -> bytes:
+def _bytes_of(plan: Plan) -> bytes:
     """What it decides; who is refused for good, and why others wait, is another matter."""
     floors = sorted(plan.floors, key=lambda floor: floor.job)
     bookings = sorted(plan.bookings, key=lambda booking: booking.job)
@@ -191,20 +191,20 @@ def _said(plan: Plan) -> bytes:
 @pytest.mark.wide
 def test_the_markets_put_groups_to_the_test() -> None:
     """They are bought whole, planned at home whole, left out for others' sake, and wait for a later interval."""
-    seen: Counter[str] = Counter(bought=0, rented=0, at_home=0, left_out=0, later=0)
+    counts: Counter[str] = Counter(bought=0, rented=0, at_home=0, left_out=0, later=0)
     for seed in range(48):
         scenario = market(seed)
         outcome, run = recorded_run(scenario)
-        refusals = {r.job for plan in run.plans.values() for r in plan.refusals if r.reason.code == TOLD}
+        refusals = {r.job for plan in run.plans.values() for r in plan.refusals if r.reason.code == REASON}
         for members in groups(scenario.jobs).values():
             tracks = [outcome.tracks[number] for number in members]
             bought = tracks[0].state == AWARDED
-            seen["bought"] += bought
-            seen["rented"] += bought and any(track.bookings[0].phase == SHARED for track in tracks)
-            seen["at_home"] += tracks[0].floor is not None and tracks[0].floor.value > 0
-            seen["left_out"] += members <= refusals
-            seen["later"] += bought and members <= refusals
-    assert min(seen.values()) >= 5, seen
+            counts["bought"] += bought
+            counts["rented"] += bought and any(track.bookings[0].phase == SHARED for track in tracks)
+            counts["at_home"] += tracks[0].floor is not None and tracks[0].floor.value > 0
+            counts["left_out"] += members <= refusals
+            counts["later"] += bought and members <= refusals
+    assert min(counts.values()) >= 5, counts
 
 
 POLICY = {
@@ -236,7 +236,7 @@ def test_three_that_go_together_are_bought_where_three_fit_and_not_where_two_do(
     reasons = [
         (r.reason.code, dict(r.reason.numbers)) for plan in run.plans.values() for r in plan.refusals if plan.windows
     ]
-    assert reasons[:3] == ([] if served else [(TOLD, {"members": 3, "served": 2})] * 3)
+    assert reasons[:3] == ([] if served else [(REASON, {"members": 3, "served": 2})] * 3)
 
 
 def test_what_is_left_of_a_group_is_a_job_as_any_other() -> None:
@@ -285,7 +285,7 @@ def test_of_too_many_groups_some_are_tried_at_each_boundary_and_none_is_bought_i
     served = [{booking.job % 12 for booking in plan.bookings} for plan in run.plans.values() if plan.bookings]
     assert all(len(plan.bookings) in (0, 2) for plan in run.plans.values())
     assert sorted(group for each in served for group in each) == list(range(12))
-    counts = {r.reason.numbers["served"] for p in run.plans.values() for r in p.refusals if r.reason.code == TOLD}
+    counts = {r.reason.numbers["served"] for p in run.plans.values() for r in p.refusals if r.reason.code == REASON}
     assert counts == {1, None}
 
 

@@ -79,7 +79,7 @@ class WithTheSameFrontier:
         return replace(self.policy.decide(view), frontier=self.plans.get(view.slot, Plan()).frontier)
 
 
-class Asked:
+class IdleRecorder:
     """The instant lane, and what of its tenant's own cells was idle as each job asked."""
 
     name = "asked"
@@ -100,7 +100,7 @@ class Market:
     scenario: Scenario
     outcome: Outcome
     batch: Recorded
-    instant: Asked
+    instant: IdleRecorder
 
     @property
     def gains(self) -> FloatArray:
@@ -110,7 +110,7 @@ class Market:
 def opened(seed: int) -> Market:
     scenario = market(seed)
     batch = Recorded(build(scenario.policy, scenario.cluster, scenario.jobs))
-    instant = Asked(build(scenario.instant or {}, scenario.cluster, scenario.jobs))
+    instant = IdleRecorder(build(scenario.instant or {}, scenario.cluster, scenario.jobs))
     return Market(scenario, simulate(scenario, {BATCH: batch, INSTANT: instant}), batch, instant)
 
 
@@ -205,18 +205,18 @@ def test_who_ends_below_a_world_without_sales_had_sold_what_it_then_asked_for() 
 
 @pytest.mark.wide
 def test_the_markets_put_the_promise_to_the_test() -> None:
-    seen = {"at home": 0, "rented though home would do": 0, "rented": 0, "own part came back": 0, "refused": 0}
+    counts = {"at home": 0, "rented though home would do": 0, "rented": 0, "own part came back": 0, "refused": 0}
     for seed in range(40):
         for track in opened(seed).outcome.tracks:
             if track.job.lane == BATCH:
                 continue
-            seen["refused"] += not track.bookings
+            counts["refused"] += not track.bookings
             for booking in track.bookings:
-                seen["at home"] += booking.phase == OWN
-                seen["rented"] += booking.phase != OWN
-                seen["rented though home would do"] += booking.phase != OWN and booking.floor > 0
-                seen["own part came back"] += booking.payouts is not None and booking.payouts[track.job.tenant] > 0
-    assert min(seen.values()) >= 4, seen
+                counts["at home"] += booking.phase == OWN
+                counts["rented"] += booking.phase != OWN
+                counts["rented though home would do"] += booking.phase != OWN and booking.floor > 0
+                counts["own part came back"] += booking.payouts is not None and booking.payouts[track.job.tenant] > 0
+    assert min(counts.values()) >= 4, counts
 
 
 def test_paying_the_operator_while_own_cells_stand_idle_is_over() -> None:

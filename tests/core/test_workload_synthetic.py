@@ -56,9 +56,9 @@ VALUES = {
 def test_every_number_is_in_the_range_of_the_paper_and_most_of_it_is_used(preset):
     jobs = synthetic(seed=1, preset=preset, jobs=400, longest=10**6)["jobs"]
     for name, (least, most) in RANGES[preset].items():
-        drawn = [job[name] for job in jobs]
-        assert least <= min(drawn) <= least + (most - least) / 8
-        assert most - (most - least) / 8 <= max(drawn) <= most
+        values = [job[name] for job in jobs]
+        assert least <= min(values) <= least + (most - least) / 8
+        assert most - (most - least) / 8 <= max(values) <= most
 
 
 @pytest.mark.parametrize("kind", VALUES)

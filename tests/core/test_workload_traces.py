@@ -171,8 +171,8 @@ def test_alibaba_pods_take_parts_of_gpus_on_machines_as_they_are():
 
 
 def test_alibaba_tenants_are_drawn_or_the_classes_of_service():
-    drawn = from_alibaba(tenants=3)
-    assert [tenant["name"] for tenant in drawn["tenants"]] == ["t1", "t2", "t3"]
+    document = from_alibaba(tenants=3)
+    assert [tenant["name"] for tenant in document["tenants"]] == ["t1", "t2", "t3"]
     classes = from_alibaba(tenants=0)
     assert [tenant["name"] for tenant in classes["tenants"]] == ["BE", "LS"]
     assert [job["tenant"] for job in classes["jobs"]] == ["LS", "BE", "LS"]
