@@ -19,5 +19,5 @@ class Hours:
         self.now += seconds
 
     def pace(self, **fields: float) -> Pace:
-        chosen: dict[str, Any] = {"timeout": 10.0} | fields
-        return Pace(clock=lambda: self.now, sleep=self.sleep, dice=lambda: 1.0, notice=self.notices.append, **chosen)
+        options: dict[str, Any] = {"timeout": 10.0} | fields
+        return Pace(clock=lambda: self.now, sleep=self.sleep, dice=lambda: 1.0, notice=self.notices.append, **options)

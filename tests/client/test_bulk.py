@@ -14,7 +14,7 @@ from tests.client.conftest import Bourse
 from tests.client.pace import Hours
 from tests.client.stub import Answer, bad, dropped, good, stub_server
 
-SAID = {"token": "t", "tenant": "lumen"}
+OPTIONS = {"token": "t", "tenant": "lumen"}
 SPEC = {"epochs": 1, "chunks": 4}
 
 
@@ -33,7 +33,7 @@ def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
     hours = {"name": "h", "hours": {"hours": 1}, "worth": {"credits": "5", "within_seconds": 9}, "lane": "batch"}
     file = lines(tmp_path, SPEC | {"after": [7]}, "", {"name": "b", "spec": SPEC, "pool": "main"}, hours)
     with stub_server(reply(88, 3)) as stub:
-        ended = bourse("jobs", "submit", file, "--bulk", "--key", "k1", url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", file, "--bulk", "--key", "k1", url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert ended.out == "3 jobs: 88 to 90, in main\n"
     (call,) = stub.calls
@@ -45,7 +45,7 @@ def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
 
 def test_a_line_that_is_nested_too_deeply_is_named(bourse: Bourse, tmp_path: Path) -> None:
     file = lines(tmp_path, SPEC, "[" * 100_000)
-    ended = bourse("jobs", "submit", file, "--bulk", url="http://127.0.0.1:9", **SAID)
+    ended = bourse("jobs", "submit", file, "--bulk", url="http://127.0.0.1:9", **OPTIONS)
     assert ended.status == 2
     assert "line 2: this is not JSON." in ended.err
 
@@ -54,7 +54,7 @@ def test_mark_of_byte_order_before_a_file_is_no_part_of_it(bourse: Bourse, tmp_p
     file = tmp_path / "rates.jsonl"
     file.write_text(json.dumps(SPEC), encoding="utf-8-sig")
     with stub_server(reply(1, 1)) as stub:
-        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert [job["spec"] for job in json.loads(stub.calls[0].body)["jobs"]] == [SPEC]
 
@@ -63,7 +63,7 @@ def test_only_the_end_of_a_line_ends_a_line(bourse: Bourse, tmp_path: Path) -> N
     file = tmp_path / "rates.jsonl"
     file.write_text(json.dumps(SPEC | {"name": "a\u2028b"}, ensure_ascii=False) + "\r\n", encoding="utf-8")
     with stub_server(reply(1, 1)) as stub:
-        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert [job["name"] for job in json.loads(stub.calls[0].body)["jobs"]] == ["a\u2028b"]
 
@@ -75,7 +75,7 @@ def test_long_keys_that_begin_alike_stay_apart_in_several_calls(bourse: Bourse, 
     for end in "ab":
         with stub_server(reply(1, 1_000), reply(1_001, 1)) as stub:
             words = ("jobs", "submit", file, "--bulk", "--pool", "main", "--key", "k" * (length - 1) + end)
-            assert bourse(*words, url=stub.address, **SAID).status == 0
+            assert bourse(*words, url=stub.address, **OPTIONS).status == 0
         keys += [call.key for call in stub.calls]
     assert len(set(keys)) == 4
     assert max(len(key or "") for key in keys) <= 200
@@ -85,7 +85,7 @@ def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: B
     file = lines(tmp_path, *([SPEC] * 2500))
     with stub_server(reply(1, 1000), reply(1001, 1000), reply(2001, 500)) as stub:
         words = ("jobs", "submit", file, "--bulk", "--pool", "main", "--key", "k", "--json")
-        ended = bourse(*words, url=stub.address, **SAID)
+        ended = bourse(*words, url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert [len(json.loads(call.body)["jobs"]) for call in stub.calls] == [1000, 1000, 500]
     assert [call.key for call in stub.calls] == ["k-0", "k-1", "k-2"]
@@ -96,7 +96,7 @@ def test_large_jobs_go_in_calls_that_the_interface_takes(bourse: Bourse, tmp_pat
     long, many = SPEC | {"note": "x" * 400_000}, SPEC | {"many": [1] * 30_000}
     file = lines(tmp_path, *([long] * 5), many, many, SPEC)
     with stub_server(reply(1, 2)) as stub:
-        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert [len(json.loads(call.body)["jobs"]) for call in stub.calls] == [2, 2, 2, 2]
     assert all(len(call.body) < 1 << 20 for call in stub.calls)
@@ -114,7 +114,7 @@ def test_refusal_names_the_lines_and_what_is_submitted_before_them(bourse: Bours
     refused = bad(422, "jobs_refused", detail, numbers=numbers, errors=errors)
     file = lines(tmp_path, *([SPEC] * 1000), "", *([SPEC] * 4))
     with stub_server(reply(1, 1000), refused) as stub:
-        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **OPTIONS)
     assert ended.status == 1
     assert ended.err.splitlines() == [
         "Submitted: lines 1 to 1000. Of the rest, nothing.",
@@ -135,14 +135,14 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
     file = lines(tmp_path, *([SPEC] * 2500))
     command = ("jobs", "submit", file, "--bulk", "--pool", "main")
     with stub_server(reply(1, 1000), trouble) as stub:
-        ended = bourse(*command, *words, url=stub.address, **SAID)
+        ended = bourse(*command, *words, url=stub.address, **OPTIONS)
         first = {call.key: call.body for call in stub.calls}
     assert (ended.status, len(first)) == (3, 2), ended.err
     assert ended.err.startswith("Submitted: lines 1 to 1000. Of lines 1001 to 2000 it is not known; the rest was not")
     named = re.search("--key (.+)$", ended.err)
     assert named, ended.err
     with stub_server(reply(1, 1000), reply(1001, 1000), reply(2001, 500)) as stub:
-        ended = bourse(*command, "--key", named[1], url=stub.address, **SAID)
+        ended = bourse(*command, "--key", named[1], url=stub.address, **OPTIONS)
         again = {call.key: call.body for call in stub.calls}
     assert (ended.status, len(again)) == (0, 3), ended.err
     assert first.items() <= again.items()
@@ -170,6 +170,6 @@ def test_what_means_nothing_is_refused_before_anything_is_sent(
     bourse: Bourse, tmp_path: Path, jobs: tuple[Any, ...], words: tuple[str, ...], begins: str
 ) -> None:
     with stub_server(reply(1, 1)) as stub:
-        ended = bourse("jobs", "submit", lines(tmp_path, *jobs), "--bulk", *words, url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", lines(tmp_path, *jobs), "--bulk", *words, url=stub.address, **OPTIONS)
     assert (ended.status, len(stub.calls)) == (2, 0)
     assert begins in ended.err

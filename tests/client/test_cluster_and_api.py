@@ -12,7 +12,7 @@ from tests.client.conftest import Bourse
 from tests.client.stub import Answer, bad, good, stub_server, text
 from tests.client.test_command import page
 
-SAID: dict[str, Any] = {"token": "t", "tenant": "lumen"}
+OPTIONS: dict[str, Any] = {"token": "t", "tenant": "lumen"}
 SERVERS = [
     {
         "name": "s01",
@@ -55,7 +55,7 @@ SHARING = {
 def test_servers_are_listed_with_their_units_and_whose_they_are(bourse: Bourse) -> None:
     with stub_server(page(*SERVERS)) as stub:
         ended = bourse(
-            "servers", "--pool", "main", "--state", "in_service", "--state", "lost", url=stub.address, **SAID
+            "servers", "--pool", "main", "--state", "in_service", "--state", "lost", url=stub.address, **OPTIONS
         )
     assert ended.status == 0, ended.err
     assert stub.calls[0].path.startswith("/api/v1/pools/main/servers/?state=in_service&state=lost&")
@@ -68,7 +68,7 @@ def test_servers_are_listed_with_their_units_and_whose_they_are(bourse: Bourse) 
 
 def test_no_server_is_said_in_words(bourse: Bourse) -> None:
     with stub_server(page()) as stub:
-        ended = bourse("servers", "--pool", "main", url=stub.address, **SAID)
+        ended = bourse("servers", "--pool", "main", url=stub.address, **OPTIONS)
     assert (ended.status, ended.out, ended.err) == (0, "", "There are no such servers in main.\n")
 
 
@@ -78,7 +78,7 @@ def test_share_says_what_the_units_do_and_what_is_lent_and_rented_with_points_be
     monkeypatch.setattr("bourse_client.command.cluster.zone", lambda: "UTC")
     monkeypatch.setattr("bourse_client.command.cluster.moment", lambda text: text)
     with stub_server(good(QUOTA), good(SHARING)) as stub:
-        ended = bourse("share", "--pool", "main", "--servers", url=stub.address, **SAID)
+        ended = bourse("share", "--pool", "main", "--servers", url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
     assert [call.path for call in stub.calls] == [
         f"/api/v1/tenants/lumen/pools/main/{what}/" for what in ("quota", "sharing")
@@ -101,8 +101,8 @@ def test_share_says_what_the_units_do_and_what_is_lent_and_rented_with_points_be
 
 def test_both_are_json_for_programs(bourse: Bourse) -> None:
     with stub_server(page(SERVERS[0]), good(QUOTA), good(SHARING)) as stub:
-        servers = bourse("servers", "--pool", "main", "--json", url=stub.address, **SAID)
-        share = bourse("share", "--pool", "main", "--json", url=stub.address, **SAID)
+        servers = bourse("servers", "--pool", "main", "--json", url=stub.address, **OPTIONS)
+        share = bourse("share", "--pool", "main", "--json", url=stub.address, **OPTIONS)
     assert json.loads(servers.out) == [SERVERS[0]]
     assert json.loads(share.out) == {"quota": QUOTA, "sharing": SHARING}
 
@@ -118,7 +118,7 @@ def test_both_are_json_for_programs(bourse: Bourse) -> None:
 )
 def test_a_call_is_made_with_the_readers_token(bourse: Bourse, path: str, address: str) -> None:
     with stub_server(good({"a": 1})) as stub:
-        ended = bourse("api", "get", path, url=stub.address, **SAID)
+        ended = bourse("api", "get", path, url=stub.address, **OPTIONS)
     (call,) = stub.calls
     assert (ended.status, json.loads(ended.out)) == (0, {"a": 1}), ended.err
     assert (call.method, call.path, call.headers["authorization"]) == ("GET", address, "Bearer t")
@@ -126,7 +126,7 @@ def test_a_call_is_made_with_the_readers_token(bourse: Bourse, path: str, addres
 
 def test_the_pool_that_is_set_stands_in_the_path(bourse: Bourse) -> None:
     with stub_server(good({})) as stub:
-        bourse("api", "GET", "/pools/{pool}/prices/", url=stub.address, pool="gpu", **SAID)
+        bourse("api", "GET", "/pools/{pool}/prices/", url=stub.address, pool="gpu", **OPTIONS)
     assert stub.calls[0].path == "/api/v1/pools/gpu/prices/"
 
 
@@ -143,7 +143,7 @@ def test_fields_of_a_get_are_its_query_and_one_that_comes_again_is_a_list(bourse
         "name=1",
     )
     with stub_server(good({})) as stub:
-        bourse(*words, url=stub.address, **SAID)
+        bourse(*words, url=stub.address, **OPTIONS)
     assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/?limit=5&state=queued&state=running&name=1"
 
 
@@ -154,7 +154,7 @@ def test_fields_of_a_change_are_its_body_with_their_types(bourse: Bourse, tmp_pa
     fields = ["a=true", "b=null", "c=12", 'd={"x": [1]}', "e=word", f"g=@{file}", "h=NaN", "i=", "i=x=y"]
     words = [word for field in fields for word in ("--field", field)]
     with stub_server(good({}, status=201)) as stub:
-        ended = bourse("api", method, "/x/", *words, "--raw-field", "j=12", "--key", "k", url=stub.address, **SAID)
+        ended = bourse("api", method, "/x/", *words, "--raw-field", "j=12", "--key", "k", url=stub.address, **OPTIONS)
     (call,) = stub.calls
     assert (ended.status, call.method, call.key) == (0, method, "k"), ended.err
     assert json.loads(call.body) == {
@@ -165,7 +165,7 @@ def test_fields_of_a_change_are_its_body_with_their_types(bourse: Bourse, tmp_pa
 
 def test_a_body_may_come_whole_by_standard_input(bourse: Bourse) -> None:
     with stub_server(good({}, status=201)) as stub:
-        ended = bourse("api", "POST", "/x/", "--input", "-", stdin='[{"a": 1}]', url=stub.address, **SAID)
+        ended = bourse("api", "POST", "/x/", "--input", "-", stdin='[{"a": 1}]', url=stub.address, **OPTIONS)
     assert (ended.status, json.loads(stub.calls[0].body)) == (0, [{"a": 1}]), ended.err
     assert stub.calls[0].key
 
@@ -173,7 +173,7 @@ def test_a_body_may_come_whole_by_standard_input(bourse: Bourse) -> None:
 def test_all_pages_of_a_list_are_one_document(bourse: Bourse) -> None:
     first = good({"next": "https://other.example/api/v1/x/?cursor=2", "previous": None, "results": [1, 2]})
     with stub_server(first, page(3)) as stub:
-        ended = bourse("api", "GET", "/x/", "--all", "-F", "state=queued", url=stub.address, **SAID)
+        ended = bourse("api", "GET", "/x/", "--all", "-F", "state=queued", url=stub.address, **OPTIONS)
     assert json.loads(ended.out) == [1, 2, 3]
     assert [call.path for call in stub.calls] == ["/api/v1/x/?state=queued&limit=200", "/api/v1/x/?cursor=2"]
 
@@ -196,7 +196,7 @@ def test_text_is_shown_as_it_comes_and_what_is_no_text_goes_to_a_file_alone(
     file = tmp_path / "answer"
     with stub_server(answer) as stub:
         words = ("--output", file) if output else ()
-        ended = bourse("api", "GET", "/x/", *words, url=stub.address, **SAID)
+        ended = bourse("api", "GET", "/x/", *words, url=stub.address, **OPTIONS)
     assert (ended.status, ended.out) == (status, out), ended.err
     assert (file.read_bytes() if output else b"") == (b"\x1f\x8b\x00" if output else b"")
 
@@ -223,13 +223,13 @@ def test_text_is_shown_as_it_comes_and_what_is_no_text_goes_to_a_file_alone(
 )
 def test_what_cannot_be_meant_is_not_sent(bourse: Bourse, words: tuple[str, ...]) -> None:
     with stub_server(good({})) as stub:
-        ended = bourse("api", *words, stdin="no json", url=stub.address, **SAID)
+        ended = bourse("api", *words, stdin="no json", url=stub.address, **OPTIONS)
     assert (ended.status, stub.calls) == (2, [])
 
 
 def test_a_refusal_has_its_status_and_its_reason(bourse: Bourse) -> None:
     with stub_server(bad(404, "not_found", "There is no such page.")) as stub:
-        ended = bourse("api", "GET", "/nothing/", url=stub.address, **SAID)
+        ended = bourse("api", "GET", "/nothing/", url=stub.address, **OPTIONS)
     assert (ended.status, ended.out) == (1, "")
     assert "There is no such page." in ended.err
 
@@ -246,7 +246,7 @@ def test_all_pages_of_a_list_go_into_the_file_that_is_named(bourse: Bourse, tmp_
     file = tmp_path / "jobs.json"
     more = {"next": "http://x/api/v1/pools/?cursor=b", "results": [{"slug": "ü"}]}
     with stub_server(good(more), page({"slug": "b"})) as stub:
-        ended = bourse("api", "GET", "/pools/", "--all", "--output", file, url=stub.address, **SAID)
+        ended = bourse("api", "GET", "/pools/", "--all", "--output", file, url=stub.address, **OPTIONS)
     assert (ended.status, ended.out) == (0, "")
     assert json.loads(file.read_text(encoding="utf-8")) == [{"slug": "ü"}, {"slug": "b"}]
     assert ended.err == f"{file.stat().st_size} bytes are in {file}.\n"

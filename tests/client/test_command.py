@@ -145,10 +145,10 @@ def test_submission_takes_the_file_and_words_of_the_command_line_go_before_it(bo
         words = ("jobs", "submit", job_file, "--lane", "instant", "--max-price", "12.5", "--key", "k1")
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert ended.status == 0, ended.err
-    sent = json.loads(stub.calls[0].body)
+    body = json.loads(stub.calls[0].body)
     value = {"kind": "linear", "slope": -0.5, "base": 40}
     spec = {"epochs": 2, "chunks": 4, "value": value, "max_price": 12.5}
-    assert sent == {"pool": "main", "name": "nightly", "lane": "instant", "spec": spec}
+    assert body == {"pool": "main", "name": "nightly", "lane": "instant", "spec": spec}
     assert stub.calls[0].key == "k1"
     assert "4711" in ended.out
 
@@ -178,8 +178,8 @@ def test_lanes_of_the_file_hold_together_and_a_lane_of_the_command_line_stands_i
         options = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("jobs", "submit", "-", *words, stdin=json.dumps(body), **options)
     assert ended.status == 0, ended.err
-    sent = json.loads(stub.calls[0].body)
-    assert {name: sent[name] for name in ("lane", "otherwise") if name in sent} == lanes
+    message = json.loads(stub.calls[0].body)
+    assert {name: message[name] for name in ("lane", "otherwise") if name in message} == lanes
 
 
 def test_lost_reading_of_a_script_names_a_key_that_no_other_call_had(
@@ -211,9 +211,9 @@ def test_interruption_of_a_change_names_its_key(
 
 
 OUTAGE = [dropped] * 60
-KEPT = 1  # a kept connection that is closed costs no attempt
+IDLE_CONNECTIONS = 1  # a kept connection that is closed costs no attempt
 EMPTY = good({"results": [], "next": None})
-ASKED, ANSWERED = {"id": 1, "state": "running"}, {"id": 1, "state": "failed", "detail": "", "result": None}
+RUNNING, ANSWERED = {"id": 1, "state": "running"}, {"id": 1, "state": "failed", "detail": "", "result": None}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ ASKED, ANSWERED = {"id": 1, "state": "running"}, {"id": 1, "state": "failed", "d
         ("logs 7 -f", [good(JOB), *OUTAGE, good({"run": 1, "after": 0, "lines": [], "more": False}), bad(403, "no")]),
         ("jobs submit - --pool main --wait", [good(JOB, status=201), good(JOB), *OUTAGE, bad(403, "no")]),
         ("prices --pool main --watch", [EMPTY, *OUTAGE, bad(403, "no")]),
-        ("what-if 7 epochs 5 --interval 3 --pool main", [good(ASKED, status=202), *OUTAGE, good(ANSWERED)]),
+        ("what-if 7 epochs 5 --interval 3 --pool main", [good(RUNNING, status=202), *OUTAGE, good(ANSWERED)]),
         ("lab start 7", [good({"id": 7, "state": "running"}), *OUTAGE, bad(403, "no")]),
     ],
 )
@@ -243,7 +243,7 @@ def test_list_of_prices_that_nobody_watches_waits_for_no_outage(
     monkeypatch.setattr(Session, "pace", Hours().pace())
     with stub_server(EMPTY, dropped) as stub:
         ended = bourse("prices", "--pool", "main", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, len(stub.calls)) == (exits.UNREACHABLE, 1 + KEPT + 6)
+    assert (ended.status, len(stub.calls)) == (exits.UNREACHABLE, 1 + IDLE_CONNECTIONS + 6)
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"
@@ -432,8 +432,8 @@ def test_script_says_itself_how_many_jobs_it_is(bourse: Bourse) -> None:
 
 def test_job_that_is_over_is_listed_with_its_end_and_not_with_that_of_its_award(bourse: Bourse) -> None:
     times = {"starts_at": "2026-03-02T12:20:00Z", "ends_at": "2026-03-02T13:30:00Z", "ended_at": "2026-03-02T12:24:00Z"}
-    listed = page(JOB | times | {"state": "finished"})
-    with stub_server(listed) as stub:
+    reply = page(JOB | times | {"state": "finished"})
+    with stub_server(reply) as stub:
         ended = bourse("jobs", "list", url=stub.address, token="t", tenant="lumen", TZ="UTC")
     assert "12:24" in ended.out
     assert "13:30" not in ended.out
@@ -454,13 +454,13 @@ def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse
     with stub_server(good(page), good(page), good(ARRAY), good(ARRAY)) as stub:
         folded = bourse("jobs", "list", url=stub.address, **options)
         opened = bourse("jobs", "list", "--array", "A-12", url=stub.address, **options)
-        shown = bourse("jobs", "show", "A-12", url=stub.address, **options)
+        detail = bourse("jobs", "show", "A-12", url=stub.address, **options)
         back = bourse("jobs", "cancel", "a-12", url=stub.address, **options)
-    assert [ended.status for ended in (folded, opened, shown, back)] == [0, 0, 0, 0], folded.err + opened.err
+    assert [ended.status for ended in (folded, opened, detail, back)] == [0, 0, 0, 0], folded.err + opened.err
     assert "A-12" in folded.out
     assert "2 jobs" in folded.out
     assert "A-12" not in opened.out
-    assert shown.out.strip() == back.out.strip() == LINE
+    assert detail.out.strip() == back.out.strip() == LINE
     paths = [call.path.partition("/lumen/")[2] for call in stub.calls]
     assert paths[0].startswith("jobs/?")
     assert "arrays=folded" in paths[0]
@@ -1060,10 +1060,10 @@ def test_run_that_is_not_there_or_has_no_log_says_so(bourse: Bourse) -> None:
         ended = bourse("logs", "4711", "--run", "4", url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.startswith(f"bourse: {sentence}\n")
-    gone = "The log of this run is not here any more."
-    with stub_server(log(9, 0, run_number=1, runs=3, sentence=gone)) as stub:
+    words = "The log of this run is not here any more."
+    with stub_server(log(9, 0, run_number=1, runs=3, sentence=words)) as stub:
         ended = bourse("logs", "4711", "--run", "1", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {gone}\n")
+    assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {words}\n")
     ended = bourse("logs", "4711", "--run", "1", "-f", url="http://127.0.0.1:1", token="t", tenant="lumen")
     assert (ended.status, ended.out) == (2, "")
 
@@ -1356,8 +1356,8 @@ def test_program_is_registered_or_continued(
         ended = bourse("programs", "register", file, **named)
     assert (ended.status, ended.out, ended.err) == (0, f"align, version 2: {'9f2c' * 16}\n", note)
     assert stub.calls[1].path == f"/api/v1/tenants/lumen/{path}"
-    sent = json.loads(stub.calls[1].body)
-    assert sent["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}
+    body = json.loads(stub.calls[1].body)
+    assert body["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}
 
 
 def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path: Path) -> None:
@@ -1380,12 +1380,12 @@ def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path
 def test_programs_are_listed_and_shown(bourse: Bourse, tmp_path: Path) -> None:
     with stub_server(page(PROGRAM), page(PROGRAM), good(PROGRAM_PAGE)) as stub:
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
-        listed = bourse("programs", "list", **named)
-        shown = bourse("programs", "show", "align", **named)
-    assert "align" in listed.out
-    assert "all_reduce" in listed.out
-    assert "3, 2 ended well, 1.5 hours" in shown.out
-    assert '["python3", "train.py", "{rate}"]' in shown.out
+        overview = bourse("programs", "list", **named)
+        detail = bourse("programs", "show", "align", **named)
+    assert "align" in overview.out
+    assert "all_reduce" in overview.out
+    assert "3, 2 ended well, 1.5 hours" in detail.out
+    assert '["python3", "train.py", "{rate}"]' in detail.out
     assert stub.calls[2].path == "/api/v1/tenants/lumen/programs/of/lumen/align/"
 
 
@@ -1397,8 +1397,8 @@ def test_parameters_are_shown_with_all_that_a_submitter_must_know(bourse: Bourse
         {"name": "steps", "kind": "whole", "default": 10, "most": 99},
     ]
     with stub_server(page(PROGRAM), good(PROGRAM_PAGE | {"parameters": parameters})) as stub:
-        shown = bourse("programs", "show", "align", url=stub.address, token="t", tenant="lumen")
-    assert [line for line in shown.out.splitlines() if line.startswith("parameter")] == [
+        detail = bourse("programs", "show", "align", url=stub.address, token="t", tenant="lumen")
+    assert [line for line in detail.out.splitlines() if line.startswith("parameter")] == [
         "parameter batch: whole, 256, from 16 to 1024, samples",
         "parameter rate: number, 0.1, from 0 on, of learning",
         'parameter model: choice, "small", one of small, large',
@@ -1467,13 +1467,13 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
     (tmp_path / "s.yaml").write_text(f"history:\n{words}", encoding="utf-8")
     with stub_server(good(STUDY | {"state": "reading", "history": {}}), good(STUDY)) as stub:
         ended = bourse("lab", "create", tmp_path / "s.yaml", "--every", "0.01", url=stub.address, token="t")
-    sent = json.loads(stub.calls[0].body)
-    assert (stub.calls[0].path, sent["files"], sent["at_once"]) == (
+    body = json.loads(stub.calls[0].body)
+    assert (stub.calls[0].path, body["files"], body["at_once"]) == (
         "/api/v1/lab/studies/",
         {"log.txt": "YSBsb2c="},
         False,
     )
-    assert sent["study"] == {"history": history}
+    assert body["study"] == {"history": history}
     assert stub.calls[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
     assert "line 17 has 3 columns, not 15" in ended.out
@@ -1489,10 +1489,10 @@ def test_study_is_followed_listed_and_taken_away(bourse: Bourse, tmp_path: Path)
     with stub_server(*answers) as stub:
         named = {"url": stub.address, "token": "t"}
         followed = bourse("lab", "start", "14", "--every", "0.01", **named)
-        listed = bourse("lab", "list", **named)
+        overview = bourse("lab", "list", **named)
         failed = bourse("lab", "resume", "14", **named)
         download = bourse("lab", "download", "14", tmp_path / "report.html", **named)
-    assert (followed.status, answer in followed.out, answer in listed.out) == (0, True, True)
+    assert (followed.status, answer in followed.out, answer in overview.out) == (0, True, True)
     assert failed.status != 0
     assert (download.status, stub.calls[-1].path) == (0, "/api/v1/lab/studies/14/report/")
     assert (tmp_path / "report.html").stat().st_size > 0

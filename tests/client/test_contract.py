@@ -153,10 +153,10 @@ def test_method_calls_its_operation_as_the_schema_has_it(name: str) -> None:
     call = stub.calls[name in SECOND]
     address, _, query = call.path.partition("?")
     assert (call.method, bool(re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", path), address))) == (method, True), address
-    known = (
+    names = (
         {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"} if query else set()
     )
-    assert {part.partition("=")[0] for part in query.split("&") if part} <= known
+    assert {part.partition("=")[0] for part in query.split("&") if part} <= names
     assert (call.key is not None) == (method == "POST")
 
 

@@ -110,8 +110,8 @@ def test_all_or_those_named_are_written_below_the_folder(bourse: Bourse, tmp_pat
         "train.py",
     ]
     assert (root / "checkpoint" / "model.pt").read_bytes() == MODEL
-    listed = [listing("a/b", "a/c", "ab", "d"), content()]
-    ended, paths = files_command(bourse, listed, "--fetch", str(tmp_path / "some"), "a/", "hidden", "--json")
+    replies = [listing("a/b", "a/c", "ab", "d"), content()]
+    ended, paths = files_command(bourse, replies, "--fetch", str(tmp_path / "some"), "a/", "hidden", "--json")
     assert [each["path"] for each in json.loads(ended.out)] == ["a/b", "a/c", "hidden"]
     assert [parse_qs(urlsplit(path).query).get("path") for path in paths[1:]] == [["a/b"], ["a/c"], ["hidden"]]
 

@@ -98,8 +98,8 @@ def test_every_command_explains_itself(
     bourse: Bourse, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bourse(*words, "--help").status == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith(f"usage: {' '.join(['bourse', *words])} ")
+    help_text = capsys.readouterr().out
+    assert help_text.startswith(f"usage: {' '.join(['bourse', *words])} ")
 
 
 AMOUNTS = ("inf", "1_000", "1e3", " 1", "+1", "1.", ".5", "\N{ARABIC-INDIC DIGIT ONE}", "0", "-1")

@@ -178,9 +178,9 @@ def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
 
     assert f"{job['id']}  nightly  instant  finished" in bourse("jobs", "list").out
     assert f"Job {job['id']} is finished." in bourse("explain", job["id"]).out
-    shown = bourse("jobs", "show", job["id"]).out
-    assert "finished" in shown
-    words = [line.split()[0] for line in shown.splitlines()]
+    text = bourse("jobs", "show", job["id"]).out
+    assert "finished" in text
+    words = [line.split()[0] for line in text.splitlines()]
     assert ("ended" in words, "ends" in words) == (True, False)  # its units were reserved for longer
     late = bourse("jobs", "cancel", job["id"])
     assert (late.status, "already_over" in late.err) == (1, True)
@@ -214,8 +214,8 @@ def test_statement_of_a_month_as_a_table_and_as_csv(bourse: Bourse, web: str, ma
     month = f"{timezone.now():%Y-%m}"
     document = json.loads(bourse("statement", "--month", month, "--json", **settings).out)
     assert (document["spent"], document["difference"]) == (job["price"], "0.000000")
-    shown = bourse("statement", "--month", month, **settings)
-    assert shown.out.startswith(f"Statement of lumen, {month} (UTC), in credits\n")
+    table = bourse("statement", "--month", month, **settings)
+    assert table.out.startswith(f"Statement of lumen, {month} (UTC), in credits\n")
     with Client(web, market.secret) as client:
         lines = list(csv.DictReader(client.statement_csv(month).splitlines()))
         entries = list(client.entries(kind=["settle"]))
@@ -229,16 +229,16 @@ def test_events_are_listed_and_followed_from_where_somebody_stopped(bourse: Bour
     with Client(web, market.secret) as client:
         for number in range(2):
             client.job_submit(SPEC, pool="main", name=f"job {number}", lane="instant")
-        listed = list(client.events())
-        followed = list(islice(client.events_followed(after=0), len(listed)))
-        later = list(islice(client.events_followed(after=listed[0]["id"]), len(listed) - 1))
-    assert followed == listed
-    assert later == listed[1:]
-    awarded = [event for event in listed if event["kind"] == "job_awarded"]
+        events = list(client.events())
+        followed = list(islice(client.events_followed(after=0), len(events)))
+        later = list(islice(client.events_followed(after=events[0]["id"]), len(events) - 1))
+    assert followed == events
+    assert later == events[1:]
+    awarded = [event for event in events if event["kind"] == "job_awarded"]
     assert len(awarded) == 2
     newest = json.loads(bourse("events", "--limit", "1", "--json", **settings).out)
-    assert newest == listed[-1:]
-    assert "job_awarded" in bourse("events", "--after", str(listed[0]["id"] - 1), **settings).out
+    assert newest == events[-1:]
+    assert "job_awarded" in bourse("events", "--after", str(events[0]["id"] - 1), **settings).out
 
 
 def test_prices_of_the_pool_now_and_ahead(bourse: Bourse, web: str, market: Market) -> None:
@@ -248,9 +248,9 @@ def test_prices_of_the_pool_now_and_ahead(bourse: Bourse, web: str, market: Mark
     assert document["pool"] == "main"
     lines = {(line["lane"], line["resource"]) for line in document["now"]}
     assert {("instant", "worker"), ("instant", "ps")} <= lines
-    shown = bourse("prices", **settings)
-    assert shown.status == 0, shown.err
-    assert shown.out.startswith("Pool main, slot ")
+    table = bourse("prices", **settings)
+    assert table.status == 0, table.err
+    assert table.out.startswith("Pool main, slot ")
     missing = bourse("prices", "--pool", "nowhere", **settings)
     assert (missing.status, "not_found" in missing.err) == (1, True)
 

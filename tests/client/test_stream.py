@@ -139,13 +139,13 @@ def test_stream_ends_with_a_sentence_ten_minutes_into_an_outage() -> None:
 @given(st.lists(st.integers(0, 400), max_size=12), st.data())
 def test_wherever_a_stream_is_cut_each_event_comes_once_and_whole(numbers: list[int], data: st.DataObject) -> None:
     ids = sorted(set(numbers))
-    place, seen = Place(), list[int]()
-    while len(seen) < len(ids):
+    place, stream_ids = Place(), list[int]()
+    while len(stream_ids) < len(ids):
         rest = "retry: 1\n\n" + "".join(piece(number) for number in ids if not place.last or number > int(place.last))
         cut = data.draw(st.integers(0, len(rest)))
         messages = place.messages(rest[:cut].encode().splitlines(keepends=True))
         came = [json.loads(message.data)["id"] for message in messages if message]
         if not came:  # the longest silence ends
             came = [json.loads(message.data)["id"] for message in place.messages(rest.encode().splitlines()) if message]
-        seen += came
-    assert seen == ids
+        stream_ids += came
+    assert stream_ids == ids

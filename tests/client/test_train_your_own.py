@@ -32,12 +32,12 @@ BLOCKS = re.findall(
     r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )
 FILES = {name: text for _, name, text in BLOCKS if name}
-LISTED = PAGE.read_text(encoding="utf-8").partition("A token with the scopes")[2].partition(": on the page")[0]
-SCOPES = re.findall(r"`(\w+:\w+)`", LISTED)
+SCOPE_LIST = PAGE.read_text(encoding="utf-8").partition("A token with the scopes")[2].partition(": on the page")[0]
+SCOPES = re.findall(r"`(\w+:\w+)`", SCOPE_LIST)
 COMMANDS = [text for kind, _, text in BLOCKS if kind == "text"]
 
 
-def written(folder: Path) -> None:
+def write_files(folder: Path) -> None:
     for name, text in FILES.items():
         (folder / name).write_text(text)
     refused = FILES["train.sbatch"].replace("#SBATCH --gpus=1\n", "#SBATCH --exclusive\n")
@@ -53,14 +53,14 @@ def test_commands_of_the_page_answer_as_it_says(
     fund(tenant)
     allow(tenant)
     options = {"url": web, "token": program_of(OWNER, tenant, SCOPES).secret, "tenant": "lumen"}
-    written(tmp_path)
+    write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert len(COMMANDS) == 7
     for text in COMMANDS:
         command, *lines = text.splitlines()
         ended = bourse(*shlex.split(command.removeprefix("$ bourse ")), **options)
-        shown = (ended.err + ended.out).splitlines()
-        assert [line for line in lines if line not in shown] == [], shown
+        output = (ended.err + ended.out).splitlines()
+        assert [line for line in lines if line not in output] == [], output
         assert ended.status == (1 if "refused.sbatch" in command else 0), ended.err
         assert ended.err.count("cannot be kept") == ("refused.sbatch" in command), ended.err  # said once
     (tmp_path / "job.json").write_text(json.dumps(SPEC))
@@ -72,7 +72,7 @@ def test_commands_of_the_page_answer_as_it_says(
 
 
 def test_script_of_the_page_runs_keeps_its_state_and_tells_its_loss(tmp_path: Path) -> None:
-    written(tmp_path)
+    write_files(tmp_path)
     progress = tmp_path / "progress.jsonl"
     environment = {"PATH": os.environ["PATH"], "BOURSE_CHECKPOINT": str(tmp_path), "BOURSE_PROGRESS": str(progress)}
     for _ in range(2):  # started again, it finds that it is done
@@ -86,7 +86,7 @@ def test_script_of_the_page_runs_keeps_its_state_and_tells_its_loss(tmp_path: Pa
 
 
 def test_pytorch_script_of_the_page_trains_on_two_workers(tmp_path: Path, free_port: Callable[[], int]) -> None:
-    written(tmp_path)
+    write_files(tmp_path)
     program = FILES["ddp.sbatch"].partition("<<'PYTHON'\n")[2].partition("\nPYTHON\n")[0]
     compile(program, "train.py", "exec")
     if importlib.util.find_spec("torch") is None:

@@ -11,11 +11,11 @@ from tests.client.conftest import Bourse
 from tests.client.stub import good, stub_server
 from tests.client.test_command import JOB
 
-SAID = {"token": "t", "tenant": "lumen"}
+OPTIONS = {"token": "t", "tenant": "lumen"}
 
 
 @pytest.mark.parametrize(
-    ("written", "words", "sent"),
+    ("file_target", "words", "body_target"),
     [
         (None, ("--until-converged", "1"), {"threshold": 0.01}),
         (None, ("--until-converged", "0.3%", "--in-a-row", "5"), {"threshold": 0.003, "patience": 5}),
@@ -26,14 +26,14 @@ SAID = {"token": "t", "tenant": "lumen"}
     ],
 )
 def test_words_go_before_the_file(
-    bourse: Bourse, written: dict | None, words: tuple[str, ...], sent: dict | None
+    bourse: Bourse, file_target: dict | None, words: tuple[str, ...], body_target: dict | None
 ) -> None:
-    spec = {"epochs": 1} | ({"until_converged": written} if written else {})
+    spec = {"epochs": 1} | ({"until_converged": file_target} if file_target else {})
     body = json.dumps({"pool": "main", "name": "n", "lane": "batch", "spec": spec})
     with stub_server(good(JOB, status=201)) as stub:
-        ended = bourse("jobs", "submit", "-", *words, stdin=body, url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", "-", *words, stdin=body, url=stub.address, **OPTIONS)
     assert ended.status == 0, ended.err
-    assert json.loads(stub.calls[0].body)["spec"].get("until_converged") == sent
+    assert json.loads(stub.calls[0].body)["spec"].get("until_converged") == body_target
 
 
 @pytest.mark.parametrize("words", [("--until-converged", "0"), ("--until-converged", "x"), ("--in-a-row", "3")])
@@ -42,13 +42,13 @@ def test_what_means_nothing_is_refused_before_anything_is_sent(
 ) -> None:
     (job_file := tmp_path / "job.yaml").write_text("epochs: 1\n")
     with stub_server(good(JOB, status=201)) as stub:
-        ended = bourse("jobs", "submit", job_file, *words, url=stub.address, **SAID)
+        ended = bourse("jobs", "submit", job_file, *words, url=stub.address, **OPTIONS)
     assert (ended.status, len(stub.calls)) == (2, 0)
 
 
 def test_scripts_do_not_say_it(bourse: Bourse) -> None:
     with stub_server(good(JOB, status=201)) as stub:
         words = ("jobs", "submit", "-", "--pool", "main", "--worth", "5", "--until-converged", "1")
-        ended = bourse(*words, stdin="#!/bin/sh\necho\n", url=stub.address, **SAID)
+        ended = bourse(*words, stdin="#!/bin/sh\necho\n", url=stub.address, **OPTIONS)
     assert (ended.status, len(stub.calls)) == (2, 0)
     assert "for jobs in YAML" in ended.err

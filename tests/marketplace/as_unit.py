@@ -48,8 +48,8 @@ class Filter:
         number = self.library.seccomp_syscall_resolve_name(call.encode())
         if number == -1:
             return  # this machine has no such call
-        listed = (Comparison * len(comparisons))(*comparisons)
-        self.library.seccomp_rule_add_array(self.handle, ctypes.c_uint32(action), number, len(comparisons), listed)
+        array = (Comparison * len(comparisons))(*comparisons)
+        self.library.seccomp_rule_add_array(self.handle, ctypes.c_uint32(action), number, len(comparisons), array)
 
     def load(self) -> None:
         if self.library.seccomp_load(self.handle):
@@ -69,10 +69,10 @@ def group(name: str) -> set[str]:
 
 
 def calls(words: Iterable[str]) -> set[str]:
-    listed: set[str] = set()
+    names: set[str] = set()
     for word in words:
-        listed |= group(word) if word.startswith("@") else {word}
-    return listed
+        names |= group(word) if word.startswith("@") else {word}
+    return names
 
 
 def filters(text: str) -> list[Filter]:

@@ -210,8 +210,8 @@ def test_folder_into_which_the_account_may_not_look_is_one_line(settings: Settin
     lines = [(finding.name, finding.state, finding.sentence) for finding in findings]
     assert ("disk", WARNING, f"{closed / 'runs'} cannot be looked at: Permission denied.") in lines
     assert any(name == "disk" and sentence.startswith(f"{closed.parent}: ") for name, _, sentence in lines)
-    listed = settings.STATIC_ROOT / "staticfiles.json"
-    assert ("settings", WARNING, f"{listed} cannot be looked at: Permission denied.") in lines
+    manifest = settings.STATIC_ROOT / "staticfiles.json"
+    assert ("settings", WARNING, f"{manifest} cannot be looked at: Permission denied.") in lines
     assert {finding.name for finding in findings} == {"settings", "disk", "operators"}
     with another_account(), pytest.raises(CommandError, match=r"runs cannot be looked at: Permission denied\. Run"):
         call_command(DoctorCommand(), forecast=True, stdout=io.StringIO())

@@ -21,28 +21,28 @@ from marketplace.turns import Turns
 from tenants.api.bodies import MOST_BYTES
 from tests.patience import PATIENCE
 
-seen: list[int] = []
+thread_ids: list[int] = []
 begun, go_on = threading.Event(), threading.Event()
 
 
 def recorder(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
     def handle(request: HttpRequest) -> HttpResponseBase:
-        seen.append(threading.get_ident())
+        thread_ids.append(threading.get_ident())
         response = get_response(request)
-        seen.append(threading.get_ident())
+        thread_ids.append(threading.get_ident())
         return response
 
     return handle
 
 
 def plain(request: HttpRequest) -> HttpResponseBase:
-    seen.append(threading.get_ident())
+    thread_ids.append(threading.get_ident())
     return HttpResponse("ok")
 
 
 def streamed(request: HttpRequest) -> HttpResponseBase:
     async def pieces() -> AsyncIterator[bytes]:
-        seen.append(threading.get_ident())
+        thread_ids.append(threading.get_ident())
         yield b"one "
         yield b"two"
 
@@ -82,7 +82,7 @@ def handler(settings: Any) -> Iterator[OneThreadHandler]:
         "django.middleware.clickjacking.XFrameOptionsMiddleware",
         f"{__name__}.recorder",
     ]
-    seen.clear()
+    thread_ids.clear()
     begun.clear()
     go_on.clear()
     handler = OneThreadHandler()
@@ -131,23 +131,23 @@ def test_whoever_watches_is_answered_while_all_threads_are_taken(
 
 def test_all_middleware_and_the_view_run_in_one_thread(handler: OneThreadHandler) -> None:
     assert ask(handler, "plain") == (200, b"ok")
-    assert len(seen) == 5
-    assert len(set(seen)) == 1
+    assert len(thread_ids) == 5
+    assert len(set(thread_ids)) == 1
     assert not iscoroutinefunction(handler._middleware_chain)
 
 
 def test_a_stream_is_sent_piece_by_piece_by_the_event_loop(handler: OneThreadHandler) -> None:
     assert ask(handler, "streamed") == (200, b"one two")
-    assert seen[-1] != seen[0]
+    assert thread_ids[-1] != thread_ids[0]
 
 
 def test_a_stream_gives_its_connection_back_before_its_first_piece(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Streams that wait for their turns would otherwise hold every connection of the process."""
-    monkeypatch.setattr("marketplace.handler.close_old_connections", lambda: seen.append(-threading.get_ident()))
+    monkeypatch.setattr("marketplace.handler.close_old_connections", lambda: thread_ids.append(-threading.get_ident()))
     ask(handler, "streamed")
-    assert seen[-2] == -seen[0]
+    assert thread_ids[-2] == -thread_ids[0]
 
 
 @pytest.mark.parametrize(("address", "status"), [("broken", 500), ("nowhere", 404)])
@@ -173,7 +173,7 @@ def test_a_request_ends_once_and_in_its_thread_which_serves_the_next(
 ) -> None:
     for address in ("plain", "streamed", "plain"):
         ask(handler, address)
-    assert finished == [seen[0]] * 3
+    assert finished == [thread_ids[0]] * 3
     assert len(handler._idle) == 1
 
 
@@ -185,7 +185,7 @@ def test_a_stream_that_breaks_is_closed_too(handler: OneThreadHandler, finished:
 
     with pytest.raises(RuntimeError, match="the stream broke"):
         async_to_sync(listen)()
-    assert finished == [seen[0]]
+    assert finished == [thread_ids[0]]
 
 
 def test_whoever_leaves_is_not_waited_for_and_keeps_nobody_else_waiting(handler: OneThreadHandler) -> None:
@@ -255,7 +255,7 @@ def test_thread_that_was_not_waited_for_gives_its_connection_back_and_ends(
 def test_body_that_does_not_come_is_not_waited_for(hurried: OneThreadHandler) -> None:
     status, _, _ = answered(hurried, request_of("plain"), {"type": "http.request", "body": b"x", "more_body": True})
     assert status == 503
-    assert seen == []
+    assert thread_ids == []
 
 
 @pytest.mark.parametrize("path", ["/plain", "/api/plain"])
@@ -264,7 +264,7 @@ def test_body_without_end_is_not_read_to_its_end(handler: OneThreadHandler, path
     status, headers, _ = answered(handler, request_of("plain") | {"path": path}, piece, piece, piece)
     assert status == 413
     assert headers["Content-Type"] == ("application/problem+json" if "api" in path else "text/html; charset=utf-8")
-    assert seen == []
+    assert thread_ids == []
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_body_without_end_is_not_read_to_its_end(handler: OneThreadHandler, path
 def test_long_head_is_refused_before_anything_reads_it(handler: OneThreadHandler, head: dict[str, Any]) -> None:
     status, _, _ = answered(handler, request_of("plain") | head)
     assert status == 431
-    assert seen == []
+    assert thread_ids == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -289,7 +289,7 @@ def test_cookie_of_messages_is_no_long_head(handler: OneThreadHandler) -> None:
     assert answered(handler, request_of("plain") | {"headers": [(b"cookie", cookie)]})[0] == 200
 
 
-class Told:
+class FixedParty:
     """In the place of the database: whose a credential is."""
 
     def __init__(self, answer: str | Error) -> None:
@@ -310,7 +310,7 @@ class Told:
 def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch, answer: str | Error, party: str, calls: int
 ) -> None:
-    monkeypatch.setattr("marketplace.handler.party_of_token", lookup := Told(answer))
+    monkeypatch.setattr("marketplace.handler.party_of_token", lookup := FixedParty(answer))
     who = {"client": ("10.0.0.1", 1), "headers": [(b"authorization", b"Bearer x")]}
     at_work = []
     begin = handler._turns.begin

@@ -16,7 +16,7 @@ from tenants.patience import DeadlinePassed, Patience, deadline, give_way, givin
 from tests.tenants.builders import make_person
 from tests.web import environment
 
-SHOWN = """
+LIMITS_SCRIPT = """
 from django.db import connection
 with connection.cursor() as cursor:
     for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
@@ -44,9 +44,9 @@ LIMITS = {
 }
 
 
-def shown(kind: str, **variables: str) -> list[str]:
+def limits_of(kind: str, **variables: str) -> list[str]:
     """The limits that the database tells a process of this kind."""
-    command = [sys.executable, "-c", BEGUN[kind] + "\n" + SHOWN]
+    command = [sys.executable, "-c", BEGUN[kind] + "\n" + LIMITS_SCRIPT]
     result = subprocess.run(command, env=environment() | variables, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2_000:]
     return result.stdout.split()[-3:]
@@ -56,14 +56,14 @@ def shown(kind: str, **variables: str) -> list[str]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", BEGUN)
 def test_connections_of_each_kind_of_process_have_its_limits(kind: str) -> None:
-    assert shown(kind) == LIMITS[kind]
+    assert limits_of(kind) == LIMITS[kind]
 
 
 @pytest.mark.wide
 @pytest.mark.django_db
 def test_limits_are_settings_and_the_address_of_the_database_goes_before() -> None:
     url = environment()["DATABASE_URL"] + "&options=-c%20idle_in_transaction_session_timeout%3D3s"
-    assert shown("web", DATABASE_URL=url, WEB_STATEMENT_SECONDS="7", WEB_LOCK_SECONDS="0") == ["7s", "0", "3s"]
+    assert limits_of("web", DATABASE_URL=url, WEB_STATEMENT_SECONDS="7", WEB_LOCK_SECONDS="0") == ["7s", "0", "3s"]
 
 
 def test_without_limits_no_options_are_sent() -> None:

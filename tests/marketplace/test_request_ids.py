@@ -27,7 +27,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("own_id", "heard"),
+    ("own_id", "is_id"),
     [
         ("from-the-proxy.1", True),
         ("a" * 64, True),
@@ -38,9 +38,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
         ("", False),
     ],
 )
-def test_answer_has_the_id_that_was_said_if_it_is_one_and_a_new_one_otherwise(own_id: str, heard: bool) -> None:
+def test_answer_has_the_id_that_was_said_if_it_is_one_and_a_new_one_otherwise(own_id: str, is_id: bool) -> None:
     ids = {Client().get("/healthz", headers={HEADER: own_id})[HEADER] for _ in range(2)}
-    assert (ids == {own_id}) if heard else (len(ids) == 2 and all(len(name) == 32 for name in ids))
+    assert (ids == {own_id}) if is_id else (len(ids) == 2 and all(len(name) == 32 for name in ids))
 
 
 @pytest.mark.django_db
@@ -52,9 +52,9 @@ def test_lines_of_a_submission_have_the_requests_id_and_the_jobs(caplog: pytest.
         words = {"pool": "main", "name": "train", "lane": "instant", "spec": SPEC}
         reply = caller.post("tenants/lumen/jobs/", words, X_Request_ID="from-the-proxy")
     assert (reply.status_code, reply[HEADER]) == (201, "from-the-proxy")
-    written = [line for line in lines(caplog) if line.get("id") == f"admission job {reply.json()['id']}"]
-    assert written
-    assert {line.get("request") for line in written} == {"from-the-proxy"}
+    admission_lines = [line for line in lines(caplog) if line.get("id") == f"admission job {reply.json()['id']}"]
+    assert admission_lines
+    assert {line.get("request") for line in admission_lines} == {"from-the-proxy"}
     assert "request" not in get_contextvars()  # the thread answers others, too
 
 

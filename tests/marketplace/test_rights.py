@@ -40,13 +40,13 @@ def test_serving_role_has_exactly_the_rights_that_are_listed(table: str) -> None
     """Asked of PostgreSQL by other words than those with which the product compares."""
     columns = [name for (name,) in run("SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
                                        " AND NOT attisdropped", [table])]  # fmt: skip
-    listed = {right.partition(" (")[0]: right.partition(" (")[2] for right in TABLES[table]}
+    rights = {right.partition(" (")[0]: right.partition(" (")[2] for right in TABLES[table]}
     for right in RIGHTS:
         ((whole,),) = run("SELECT has_table_privilege(%s, %s, %s)", [ROLE, table, right])
-        assert whole == (listed.get(right) == ""), right
+        assert whole == (rights.get(right) == ""), right
         if right in ("INSERT", "UPDATE", "SELECT", "REFERENCES"):
             may = [run("SELECT has_column_privilege(%s, %s, %s, %s)", [ROLE, table, c, right]) for c in columns]
-            named = listed.get(right, "").rstrip(")").split(", ")
+            named = rights.get(right, "").rstrip(")").split(", ")
             assert [has_right for ((has_right,),) in may] == [whole or column in named for column in columns], right
 
 
@@ -231,7 +231,7 @@ def test_health_page_shows_the_sentence_and_the_head_of_the_last_seal(client: Cl
     assert "Head of seal" not in quiet
     sealed = seal_everything(at=NOW)
     overrule(f"GRANT TRUNCATE ON scheduling_event TO {ROLE}")
-    shown = client.get(address, secure=True).content.decode()
-    assert f"The role {ROLE}, with which the product serves, may do more" in shown
+    page = client.get(address, secure=True).content.decode()
+    assert f"The role {ROLE}, with which the product serves, may do more" in page
     assert isinstance(sealed, Sealed)
-    assert sealed.head in shown
+    assert sealed.head in page

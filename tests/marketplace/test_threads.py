@@ -11,14 +11,14 @@ import sys
 import pytest
 from django.conf import settings
 
-TOLD = "import json, os, sys; print(json.dumps([os.environ['OPENBLAS_NUM_THREADS'], '{package}' in sys.modules]))"
+SCRIPT = "import json, os, sys; print(json.dumps([os.environ['OPENBLAS_NUM_THREADS'], '{package}' in sys.modules]))"
 
 
 def settings_of(module: str, package: str = "numpy", **environment: str) -> list[object]:
     """How many threads numpy will have, and whether the package is loaded already, once a process imported that."""
     bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     run = subprocess.run(
-        [sys.executable, "-c", f"import {module}; {TOLD.format(package=package)}"],
+        [sys.executable, "-c", f"import {module}; {SCRIPT.format(package=package)}"],
         cwd=settings.BASE_DIR,
         env=bare | environment,
         capture_output=True,

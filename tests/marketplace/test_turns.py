@@ -290,13 +290,13 @@ def test_work_that_was_called_off_before_its_turn_never_begins() -> None:
 
 
 def test_thread_that_was_shut_down_meanwhile_gives_its_turn_on() -> None:
-    turns, gone, there = Turns(8, 1, never), ByHand(), ByHand()
+    turns, former, there = Turns(8, 1, never), ByHand(), ByHand()
     InTurn(turns, "a", busy := ByHand()).submit(int)
-    InTurn(turns, "a", gone).submit(int)
+    InTurn(turns, "a", former).submit(int)
     InTurn(turns, "a", there).submit(int)
-    gone.open = False
+    former.open = False
     busy.work.pop()()
-    assert (len(gone.work), len(there.work)) == (0, 1)
+    assert (len(former.work), len(there.work)) == (0, 1)
 
 
 def test_error_of_the_work_is_its_callers_and_the_turn_goes_on() -> None:

@@ -211,6 +211,6 @@ def test_page_that_cannot_do_without_redis_is_a_503(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_state_in_the_table_is_one_that_the_database_knows() -> None:
-    known = {getattr(errors, name).sqlstate for name in dir(errors) if hasattr(getattr(errors, name), "sqlstate")}
-    states = {state for state in known if isinstance(state, str)}
+    sqlstates = {getattr(errors, name).sqlstate for name in dir(errors) if hasattr(getattr(errors, name), "sqlstate")}
+    states = {state for state in sqlstates if isinstance(state, str)}
     assert all(any(state.startswith(beginning) for state in states) for beginning in BY_STATE)

@@ -49,7 +49,7 @@ def scope_with(upload: str, method: str = "POST", *, length: bool = True) -> dic
     return {"type": "http", "method": method, "path": "/taken", "headers": headers, "query_string": query}
 
 
-async def sent(handler: OneThreadHandler, scope: dict[str, Any], pieces: int) -> tuple[int, bytes]:
+async def upload(handler: OneThreadHandler, scope: dict[str, Any], pieces: int) -> tuple[int, bytes]:
     call = ApplicationCommunicator(handler, scope)
     for _ in range(pieces):
         await call.send_input({"type": "http.request", "body": PIECE, "more_body": True})
@@ -62,10 +62,10 @@ async def sent(handler: OneThreadHandler, scope: dict[str, Any], pieces: int) ->
 
 def test_long_body_is_read_for_who_has_a_ticket_and_up_to_its_own_bound(handler: OneThreadHandler) -> None:
     pieces = MOST_UPLOAD // len(PIECE)
-    status, body = async_to_sync(sent)(handler, scope_with(ticket()), pieces)
+    status, body = async_to_sync(upload)(handler, scope_with(ticket()), pieces)
     assert (status, body) == (200, str(MOST_UPLOAD).encode())
-    assert async_to_sync(sent)(handler, scope_with(ticket()), pieces + 1)[0] == 413
-    assert async_to_sync(sent)(handler, scope_with(ticket()), 1)[0] == 200  # its place is free again
+    assert async_to_sync(upload)(handler, scope_with(ticket()), pieces + 1)[0] == 413
+    assert async_to_sync(upload)(handler, scope_with(ticket()), 1)[0] == 200  # its place is free again
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_long_body_is_read_for_who_has_a_ticket_and_up_to_its_own_bound(handler:
     ids=["none", "nonsense", "of another use", "no text"],
 )
 def test_body_without_a_ticket_keeps_its_bound(handler: OneThreadHandler, scope: dict[str, Any]) -> None:
-    assert async_to_sync(sent)(handler, scope, MOST_BYTES // len(PIECE))[0] == 200
-    assert async_to_sync(sent)(handler, scope, MOST_BYTES // len(PIECE) + 1)[0] == 413
+    assert async_to_sync(upload)(handler, scope, MOST_BYTES // len(PIECE))[0] == 200
+    assert async_to_sync(upload)(handler, scope, MOST_BYTES // len(PIECE) + 1)[0] == 413
 
 
 def test_ticket_is_for_posts_that_say_their_length_and_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +116,11 @@ def test_a_tenant_and_a_person_have_a_few_at_once(handler: OneThreadHandler, mon
         first = ApplicationCommunicator(handler, scope_with(ticket()))
         await first.send_input({"type": "http.request", "body": PIECE, "more_body": True})
         await asyncio.sleep(0)  # it is being read
-        statuses = [(await sent(handler, scope_with(ticket()), 1))[0]]  # of the same person
-        statuses.append((await sent(handler, scope_with(ticket(person=15)), 1))[0])  # the tenant's second
+        statuses = [(await upload(handler, scope_with(ticket()), 1))[0]]  # of the same person
+        statuses.append((await upload(handler, scope_with(ticket(person=15)), 1))[0])  # the tenant's second
         await first.send_input({"type": "http.disconnect"})
         await first.wait()
-        return [*statuses, (await sent(handler, scope_with(ticket()), 1))[0]]
+        return [*statuses, (await upload(handler, scope_with(ticket()), 1))[0]]
 
     assert async_to_sync(talk)() == [429, 200, 200]
     places = Uploads()
@@ -137,9 +137,9 @@ def test_who_presses_the_button_twice_waits_for_the_first_one(handler: OneThread
         first = ApplicationCommunicator(handler, scope_with(ticket()))
         await first.send_input({"type": "http.request", "body": PIECE, "more_body": True})
         await asyncio.sleep(0)  # it is being read
-        second, third = (asyncio.create_task(sent(handler, scope_with(ticket()), 1)) for _ in range(2))
+        second, third = (asyncio.create_task(upload(handler, scope_with(ticket()), 1)) for _ in range(2))
         await asyncio.sleep(0)  # they wait
-        fourth = (await sent(handler, scope_with(ticket()), 1))[0]
+        fourth = (await upload(handler, scope_with(ticket()), 1))[0]
         assert not second.done()
         await first.send_input({"type": "http.request", "body": b"", "more_body": False})
         statuses = [(await first.receive_output(10))["status"], (await second)[0], (await third)[0]]
@@ -156,7 +156,7 @@ def test_who_waits_in_vain_is_told_so_and_leaves_no_trace(
 ) -> None:
     monkeypatch.setattr("marketplace.handler.UPLOAD_WAIT_SECONDS", 0.01)
     assert handler._uploads.begin(Sender(3, 14))
-    status, body = async_to_sync(sent)(handler, scope_with(ticket()), 1)
+    status, body = async_to_sync(upload)(handler, scope_with(ticket()), 1)
     assert (status, b"Files are being sent already" in body) == (429, True)
     assert (handler._uploads._waiting, handler._uploads._wakes) == (Counter(), set())
 
@@ -166,17 +166,17 @@ def test_a_ticket_says_how_much_it_is_good_for(handler: OneThreadHandler) -> Non
     large = ticket_for(by, MOST_UPLOAD + len(PIECE))
     assert sender_of(scope_with(large)) == Sender(0, 14, MOST_UPLOAD + len(PIECE))
     pieces = MOST_UPLOAD // len(PIECE) + 1
-    assert async_to_sync(sent)(handler, scope_with(large), pieces)[0] == 200
-    assert async_to_sync(sent)(handler, scope_with(large), pieces + 1)[0] == 413
+    assert async_to_sync(upload)(handler, scope_with(large), pieces)[0] == 200
+    assert async_to_sync(upload)(handler, scope_with(large), pieces + 1)[0] == 413
 
 
 def test_people_read_a_page_that_says_what_to_do(handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces, good = MOST_BYTES // len(PIECE) + 1, ticket()
-    _, page = async_to_sync(sent)(handler, scope_with(""), pieces)
+    _, page = async_to_sync(upload)(handler, scope_with(""), pieces)
     assert b"more than the 1 MiB that are taken here" in page
     assert b"Go back: what you typed still stands in the form." in page
-    assert b"more than the 21 MiB" in async_to_sync(sent)(handler, scope_with(good), MOST_UPLOAD // len(PIECE) + 1)[1]
+    assert b"more than the 21 MiB" in async_to_sync(upload)(handler, scope_with(good), MOST_UPLOAD // len(PIECE) + 1)[1]
     later = time.time() + 3_700
     monkeypatch.setattr("django.core.signing.time.time", lambda: later)
-    _, page = async_to_sync(sent)(handler, scope_with(good), pieces)
+    _, page = async_to_sync(upload)(handler, scope_with(good), pieces)
     assert b"for an hour after the form was opened" in page

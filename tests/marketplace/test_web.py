@@ -17,11 +17,11 @@ def test_two_processes_of_ours_listen_at_one_port_and_both_are_reached() -> None
         for one in (first, second):
             one.listen()
             one.setblocking(False)
-        seen = set()
+        takers = set()
         for _ in range(64):  # the kernel chooses by the caller's port; all at one of the two: 2 in 10^19
             with socket.create_connection(first.getsockname()) as _caller:
-                seen.add(_taker(first, second))
-        assert seen == {first, second}
+                takers.add(_taker(first, second))
+        assert takers == {first, second}
 
 
 def test_small_answers_are_sent_at_once() -> None:

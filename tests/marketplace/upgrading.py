@@ -115,7 +115,7 @@ def _tables(connection: Any) -> dict[str, tuple[int, int, int]]:
             "SELECT pg_class.relname, relfilenode, seq_scan, n_tup_upd + n_tup_del FROM pg_stat_user_tables"
             " JOIN pg_class ON pg_class.oid = relid"
         )
-        return {name: (file, scanned, written) for name, file, scanned, written in cursor.fetchall()}
+        return {name: (file, scanned, writes) for name, file, scanned, writes in cursor.fetchall()}
 
 
 def _difference(was: tuple[int, int, int], now: tuple[int, int, int]) -> list[str]:
