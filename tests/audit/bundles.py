@@ -20,7 +20,7 @@ def bundle_findings(pool: Pool, moments: Sequence[datetime] = ()) -> list[str]:
     findings = []
     for start, end in pairwise([first, *moments, last]):
         file = io.BytesIO()
-        written = bundle_write(pool=pool, start=start, end=end, seed=SEED, file=file)
-        assert not isinstance(written, Refused), written
+        bundle = bundle_write(pool=pool, start=start, end=end, seed=SEED, file=file)
+        assert not isinstance(bundle, Refused), bundle
         findings += [f"bundle of {pool.slug} {start} to {end}: {one}" for one in check.check(file)]
     return findings

@@ -111,14 +111,14 @@ def owning() -> Iterator[None]:
             run(f"SET ROLE {ROLE}")
 
 
-def listed(pool: Pool, before: date | None = None) -> list[ArchiveDay]:
+def days_of(pool: Pool, before: date | None = None) -> list[ArchiveDay]:
     listing = archive_days(pool=pool, before=before or FIRST_DAY + timedelta(days=90), at=timezone.now())
     assert not isinstance(listing, Refused), listing
     return listing
 
 
 def archive(pool: Pool, folder: Path, most: int = 99) -> list[IntervalArchive]:
-    ready = [day for day in listed(pool) if not day.obstacle][:most]
+    ready = [day for day in days_of(pool) if not day.obstacle][:most]
     assert ready
     return [archive_day(pool=pool, day=day, folder=folder, by=BY, at=timezone.now()) for day in ready]
 
@@ -149,7 +149,7 @@ def whole_rows(pool: Pool) -> list[dict[str, Any]]:
 
 def test_days_are_whole_and_in_a_row_and_the_newest_stay(days: Days) -> None:
     pool, _ = days
-    rows = listed(pool)
+    rows = days_of(pool)
     last = Interval.objects.filter(pool=pool).latest("number").number
     assert rows[0].first == 1
     assert rows[0].day == FIRST_DAY
@@ -157,8 +157,8 @@ def test_days_are_whole_and_in_a_row_and_the_newest_stay(days: Days) -> None:
     assert [bool(day.obstacle) for day in rows] == [False] * (len(rows) - 1) + [True]
     assert rows[-1].last > last - 2
     assert all(day.bytes > 0 for day in rows)
-    assert [day.day for day in listed(pool, FIRST_DAY + timedelta(days=1))] == [FIRST_DAY]
-    assert listed(pool, FIRST_DAY) == []
+    assert [day.day for day in days_of(pool, FIRST_DAY + timedelta(days=1))] == [FIRST_DAY]
+    assert days_of(pool, FIRST_DAY) == []
 
 
 def test_day_that_is_not_over_is_refused(days: Days) -> None:
@@ -190,7 +190,7 @@ def test_day_that_is_not_over_is_refused(days: Days) -> None:
 def test_day_with_something_open_stays(days: Days, sql: str, why: str) -> None:
     pool, _ = days
     tamper(sql)
-    assert listed(pool)[0].obstacle == why
+    assert days_of(pool)[0].obstacle == why
 
 
 # --- what is done
@@ -219,7 +219,7 @@ def test_archived_intervals_are_named_and_proved_again_with_the_archive(days: Da
     assert findings_of(pool, tmp_path, first=3) == []
     verified = intervals_verify(pool_ids=[pool.pk], archives=Archives(tmp_path))
     assert verified.intervals == len(before)
-    assert sum(day.obstacle == "" for day in listed(pool)) == 0
+    assert sum(day.obstacle == "" for day in days_of(pool)) == 0
 
 
 def test_with_the_archive_what_was_changed_in_other_rows_is_found_again(days: Days, tmp_path: Path) -> None:
@@ -464,7 +464,7 @@ class Killed(BaseException):
 def test_kill_at_any_step_loses_nothing(days: Days, tmp_path: Path, step: str) -> None:
     pool, _ = days
     before = stored(pool)
-    day = listed(pool)[0]
+    day = days_of(pool)[0]
 
     def die_at(name: str) -> None:
         if name == step:

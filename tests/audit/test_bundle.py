@@ -53,18 +53,18 @@ def make_bundle(world: HasPool, path: Path, *, middle: bool = False, last: int =
     return path / "b.zip"
 
 
-def changed(bundle: Path, name: str, change: Callable[[Rows], None], *, listed: bool) -> Path:
-    """The bundle with other rows in one file. `listed`: its writer corrected the list of files, and cannot sign it."""
+def changed(bundle: Path, name: str, change: Callable[[Rows], None], *, in_manifest: bool) -> Path:
+    """The bundle with other rows in one file. `in_manifest`: its writer corrected the list, and cannot sign it."""
     with zipfile.ZipFile(bundle) as old:
         files = {entry: old.read(entry) for entry in old.namelist()}
     rows = [json.loads(line) for line in files[name].splitlines()]
     change(rows)
     files[name] = b"".join(json.dumps(row, sort_keys=True, separators=(",", ":")).encode() + b"\n" for row in rows)
-    if listed:
+    if in_manifest:
         manifest = json.loads(files["manifest.json"])
         manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
         files["manifest.json"] = line(manifest)
-    return written(bundle, files)
+    return write_files(bundle, files)
 
 
 def line(value: Any) -> bytes:
@@ -76,7 +76,7 @@ def files_of(bundle: Path) -> dict[str, bytes]:
         return {entry: old.read(entry) for entry in old.namelist()}
 
 
-def written(bundle: Path, files: dict[str, bytes]) -> Path:
+def write_files(bundle: Path, files: dict[str, bytes]) -> Path:
     other = bundle.with_name("changed.zip")
     with zipfile.ZipFile(other, "w") as new:
         for entry, content in files.items():
@@ -91,7 +91,7 @@ def forged(bundle: Path, files: dict[str, bytes]) -> Path:
     signed = line(manifest)
     seed = bytes(32)
     signature = {"public_key": public_key(seed).hex(), "signature": sign(seed, signed).hex()}
-    return written(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
+    return write_files(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
 
 
 @pytest.mark.wide
@@ -124,7 +124,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         manifest = json.loads(files["manifest.json"])
         change(manifest)
         changed_list = {**files, "manifest.json": line(manifest)}
-        assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
+        assert "the signature does not belong to the list of files" in check.check(write_files(bundle, changed_list))
         flaws = check.check(forged(bundle, changed_list))
         assert any(sentence in one for one in flaws), (sentence, flaws)
 
@@ -169,10 +169,10 @@ def test_one_changed_number_anywhere_is_refused(built: Proven, tmp_path: Path) -
         for begin, end in numbers_in(content, 4):
             number = str(int(content[begin:end]) + 1).encode()
             other = {**files, name: content[:begin] + number + content[end:]}
-            assert check.check(written(bundle, other)), (name, content[begin - 20 : end + 5])
+            assert check.check(write_files(bundle, other)), (name, content[begin - 20 : end + 5])
             tried += 1
         flipped = {**files, name: bytes([content[0] ^ 1]) + content[1:]}
-        assert check.check(written(bundle, flipped)), name
+        assert check.check(write_files(bundle, flipped)), name
     assert tried > 15
     flaws = check.check(forged(bundle, files), key)
     assert "the bundle is signed with another key than the one you gave" in flaws
@@ -210,7 +210,7 @@ def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(
         files[name] = b"".join(map(line, rows))
         manifest = json.loads(files["manifest.json"])
         manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
-        flaws = check.check(written(path, {**files, "manifest.json": line(manifest)}))
+        flaws = check.check(write_files(path, {**files, "manifest.json": line(manifest)}))
         assert flaws, (name, field)
         assert f"{name} was changed" not in flaws
 
@@ -298,11 +298,11 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
         assert all(any(text in one for text in of_the_rest) for one in others), (key, findings)
 
 
-def without(files: dict[str, bytes], gone: dict[str, Any]) -> dict[str, bytes]:
+def without(files: dict[str, bytes], transaction: dict[str, Any]) -> dict[str, bytes]:
     """The bundle's files as if this had never been booked."""
     closing = json.loads(files["balances.json"])
-    move(closing, gone, -1)
-    book = [row for row in files["transactions.jsonl"].splitlines() if json.loads(row)["key"] != gone["key"]]
+    move(closing, transaction, -1)
+    book = [row for row in files["transactions.jsonl"].splitlines() if json.loads(row)["key"] != transaction["key"]]
     return {**files, "transactions.jsonl": b"".join(row + b"\n" for row in book), "balances.json": line(closing)}
 
 
@@ -474,11 +474,13 @@ def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(buil
 
     submitted = next(row for row in events if row["kind"] == "job_submitted" and '"digest"' in row["data"])
     data = json.dumps({name: value for name, value in json.loads(submitted["data"]).items() if name != "digest"})
-    gone = [row for row in files["submissions.jsonl"].splitlines() if json.loads(row)["job"] != number_of(submitted)]
+    other_rows = [
+        row for row in files["submissions.jsonl"].splitlines() if json.loads(row)["job"] != number_of(submitted)
+    ]
     findings = flaws_of(
         "events",
         [submitted | {"data": data} if row is submitted else row for row in events],
-        **{"submissions.jsonl": b"".join(row + b"\n" for row in gone)},
+        **{"submissions.jsonl": b"".join(row + b"\n" for row in other_rows)},
     )
     assert findings == [f"event {submitted['id']} (job_submitted) is not as its seal closed over it"]
 
@@ -522,7 +524,7 @@ def test_events_of_an_older_version_are_compared_with_their_seals_by_what_these_
         row = next(row for row in rows if row["kind"] == "job_submitted")
         row["beside"] = another(row["beside"])
 
-    findings = check.check(changed(path, "events.jsonl", other, listed=True))
+    findings = check.check(changed(path, "events.jsonl", other, in_manifest=True))
     assert any("(job_submitted) is not as its seal closed over it" in one for one in findings)
     assert any(f"job {job.pk} is not what was submitted" in one for one in findings)
 
@@ -546,9 +548,9 @@ def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) 
     bundle = make_bundle(built, tmp_path)
     files = files_of(bundle)
     for name in files:
-        flaws = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
+        flaws = check.check(write_files(bundle, {entry: content for entry, content in files.items() if entry != name}))
         assert flaws, name
-    assert "the files are not those of the list" in check.check(written(bundle, {**files, "more.txt": b"hello"}))
+    assert "the files are not those of the list" in check.check(write_files(bundle, {**files, "more.txt": b"hello"}))
     manifest = json.loads(files["manifest.json"])
     manifest["files"]["more.txt"] = ""
     more = {**files, "manifest.json": line(manifest), "more.txt": b"hello"}
@@ -668,10 +670,10 @@ def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(built: Pr
     assert check.check(bundle, key) == []
     assert check.check(bundle, "0" * 64) == ["the bundle is signed with another key than the one you gave"]
     for name, change, sentence in CHANGES:
-        flaws = check.check(changed(bundle, name, change, listed=False), key)
+        flaws = check.check(changed(bundle, name, change, in_manifest=False), key)
         assert f"{name} was changed" in flaws, change
         assert any(sentence in line for line in flaws), (change, flaws)
-        forged = check.check(changed(bundle, name, change, listed=True), key)
+        forged = check.check(changed(bundle, name, change, in_manifest=True), key)
         assert "the signature does not belong to the list of files" in forged, change
 
 
@@ -679,7 +681,7 @@ def test_the_checker_runs_alone_and_says_by_its_status_whether_all_agrees(built:
     bundle = make_bundle(built, tmp_path)
     with zipfile.ZipFile(bundle) as files:
         files.extract("check.py", tmp_path)
-    other = changed(bundle, "awards.jsonl", more_paid, listed=False)
+    other = changed(bundle, "awards.jsonl", more_paid, in_manifest=False)
     for path, status, sentence in ((bundle, 0, "everything agrees"), (other, 1, "do not agree")):
         ran = subprocess.run([sys.executable, "-I", tmp_path / "check.py", path], capture_output=True, text=True)
         assert (ran.returncode, sentence in ran.stdout) == (status, True), ran.stdout + ran.stderr

@@ -34,7 +34,7 @@ def test_a_rent_that_was_settled_for_less_agrees_and_no_other_refund_does(tmp_pa
     def less(rows: Rows) -> None:
         next(row for row in rows if row["adjusted"])["adjusted"] -= 1
 
-    findings = check.check(str(changed(bundle, "awards.jsonl", less, listed=True)))
+    findings = check.check(str(changed(bundle, "awards.jsonl", less, in_manifest=True)))
     assert any("came back of the rents of job" in finding for finding in findings)
     assert any(f"refund:{world.award.pk}:alone is not what award" in finding for finding in findings)
 
@@ -87,7 +87,7 @@ def test_what_a_late_clock_did_not_deliver_comes_back_after_its_slots_and_that_i
     def unsaid(rows: Rows) -> None:
         next(row for row in rows if row["id"] == award.pk)["later"] = 0
 
-    findings = check.check(str(changed(bundle, "awards.jsonl", unsaid, listed=True)))
+    findings = check.check(str(changed(bundle, "awards.jsonl", unsaid, in_manifest=True)))
     assert any(f"{row['later']} is still set aside, and its slots to come cost 0" in finding for finding in findings)
 
 
@@ -102,5 +102,5 @@ def test_a_piece_and_the_rest_at_home_in_one_interval_agree_and_none_of_them_may
     def last_goes(rows: Rows) -> None:
         rows.remove([row for row in rows if row["job"] == job.pk][-1])
 
-    findings = check.check(str(changed(bundle, "awards.jsonl", last_goes, listed=True)))
+    findings = check.check(str(changed(bundle, "awards.jsonl", last_goes, in_manifest=True)))
     assert any(f"the award of job {job.pk} is missing" in finding for finding in findings)

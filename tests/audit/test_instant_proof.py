@@ -66,10 +66,10 @@ def test_the_chains_name_each_other(world: Proven) -> None:
     """The last interval saw the answers before it and a seal; the next answer saw that interval."""
     last = Interval.objects.filter(pool=world.pool).order_by("-number")[0]
     heads = json.loads(bytes(last.heads))
-    seen = InstantAnswer.objects.get(pool=world.pool, number=heads["answers"][0])
-    assert heads["answers"][1] == seen.digest
-    assert seen.at <= last.decided_at
-    after = InstantAnswer.objects.filter(pool=world.pool, number__gt=seen.number).order_by("number")[0]
+    answer = InstantAnswer.objects.get(pool=world.pool, number=heads["answers"][0])
+    assert heads["answers"][1] == answer.digest
+    assert answer.at <= last.decided_at
+    after = InstantAnswer.objects.filter(pool=world.pool, number__gt=answer.number).order_by("number")[0]
     assert after.interval_head == last.digest
     assert json.loads(heads_beside(world.pool.pk))["feed"][0] == 3
 

@@ -67,14 +67,14 @@ def test_finds_nothing_where_nothing_was_touched_and_counts_all_of_it() -> None:
 def test_goes_on_from_its_last_piece_and_shows_how_far_it_is() -> None:
     make_history()
     run = everything_begun()
-    seen = [0]
+    progress = [0]
     while read(run).state == AuditState.RUNNING:
         assert verification_round(clock=Clock(6.0)) == 1  # a piece is over after one step, and the round with it
-        assert len(seen) < 50
-        seen += [steps_done(run)] if read(run).state == AuditState.RUNNING else []
+        assert len(progress) < 50
+        progress += [steps_done(run)] if read(run).state == AuditState.RUNNING else []
     steps = list(range(Interval.objects.count()))
-    assert seen[: len(steps)] == steps
-    assert sorted(seen) == seen
+    assert progress[: len(steps)] == steps
+    assert sorted(progress) == progress
     assert run.is_clean
 
 

@@ -127,14 +127,14 @@ def test_who_waited_for_a_submission_that_came_to_nothing_makes_the_job() -> Non
     pool, lumen, _ = market()
     with ThreadPoolExecutor(max_workers=1) as threads:
         with suppress(Undo), transaction.atomic():
-            gone = alone(pool, lumen, "k1")
+            lost_answer = alone(pool, lumen, "k1")
             again = in_a_thread(threads, alone, pool, lumen, "k1")
             waits_for_a_key()
             raise Undo
         answer = again.result(PATIENCE)
     assert isinstance(answer, Submitted)
     assert not answer.repeated
-    assert answer.job.pk != gone.job.pk
+    assert answer.job.pk != lost_answer.job.pk
     assert jobs_made() == 1
 
 

@@ -75,12 +75,12 @@ def simulated_log(folder: Path, jobs: Iterable[LoggedJob]) -> list[LoggedJob]:
 def sacct_text(jobs: Iterable[LoggedJob], zone: tzinfo) -> str:
     """As Slurm prints them, in a zone."""
 
-    def shown(moment: int | None) -> str:
+    def moment_text(moment: int | None) -> str:
         return "Unknown" if moment is None else datetime.fromtimestamp(moment, zone).strftime("%Y-%m-%dT%H:%M:%S")
 
     rows = [
-        f"{job.name}|anna|{job.owner}|gpu|{shown(job.submitted)}|{shown(job.submitted)}|{shown(job.started)}|"
-        f"{shown(job.ended)}|{job.seconds}|1440|COMPLETED|gres/gpu={job.units}|gres/gpu={job.units}|n1|normal"
+        f"{job.name}|anna|{job.owner}|gpu|{moment_text(job.submitted)}|{moment_text(job.submitted)}|{moment_text(job.started)}|"
+        f"{moment_text(job.ended)}|{job.seconds}|1440|COMPLETED|gres/gpu={job.units}|gres/gpu={job.units}|n1|normal"
         for job in jobs
     ]
     return "\n".join([HEADING, *rows, ""])

@@ -58,8 +58,8 @@ def held(folder: Path, histories: int) -> Mapping[str, float]:
     its own error is a seventh of the interval's width where there are 200."""
     others = [figures_drawn(folder, 10_000 + seed) for seed in range(histories)]
     truth = {measure: np.mean([figures[measure].value for figures in others]) for measure in MEASURES}
-    drawn = [figures_drawn(folder, seed) for seed in range(histories)]
+    draws = [figures_drawn(folder, seed) for seed in range(histories)]
     return {
-        measure: float(np.mean([f[measure].low <= truth[measure] <= f[measure].high for f in drawn]))
+        measure: float(np.mean([f[measure].low <= truth[measure] <= f[measure].high for f in draws]))
         for measure in MEASURES
     }

@@ -299,10 +299,10 @@ def test_history_says_who_showed_hid_and_removed_a_study() -> None:
         done(study_show(study_id=study.pk, is_shown=is_shown, by=AUDIT, at=NOON))
     assert study_remove(study_id=study.pk, by=AUDIT, at=NOON) is None
     rows = AuditEntry.objects.filter(subject=f"study {study.pk}: A past").order_by("sequence")
-    shown, hidden = {"shown": True}, {"shown": False}
+    public, hidden = {"shown": True}, {"shown": False}
     assert list(rows.values_list("action", "before", "after")) == [
-        ("study_show", hidden, shown),
-        ("study_show", shown, hidden),
+        ("study_show", hidden, public),
+        ("study_show", public, hidden),
         ("study_remove", hidden, None),
     ]
 
@@ -369,9 +369,9 @@ def test_a_market_alone_is_what_the_questions_are_set_beside() -> None:
 
 
 def test_the_study_of_the_guide_may_be_written_into_the_form() -> None:
-    written = block("yaml")
-    assert "first_day: 2026-10-01" in written
-    study = filled_in(title="By hand", written=written)
+    text = block("yaml")
+    assert "first_day: 2026-10-01" in text
+    study = filled_in(title="By hand", written=text)
     assert study_of(study, "a study", lambda name: name).history["first_day"] == "2026-10-01"
 
 

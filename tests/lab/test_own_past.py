@@ -24,7 +24,7 @@ from tests.scheduling.markets import at, run_slots
 pytestmark = pytest.mark.django_db
 
 
-class Kept:
+class ChargeRecorder:
     """A policy, and what each owner has from each slot of each booking that it makes, (slots, owners)."""
 
     name: ClassVar[str] = "kept"
@@ -52,7 +52,7 @@ def test_own_history_under_own_rules_gives_own_awards_and_payments(tmp_path: Pat
     words = ("--pool", pool.slug, "--from", begin, "--to", end, "--drain", 0, "--output", tmp_path / "S.json")
     output_of("pool_scenario", *words)
     scenario = read((tmp_path / "S.json").read_text())
-    policy = Kept(build(scenario.policy, scenario.cluster, scenario.jobs))
+    policy = ChargeRecorder(build(scenario.policy, scenario.cluster, scenario.jobs))
     tracks = simulate(scenario, {BATCH: policy}).tracks
     with scope_disabled("the test looks at everything"):
         awards = {f"job {award.job_id}": award for award in Award.objects.all()}

@@ -226,10 +226,10 @@ def test_killed_and_run_again_on_two_cores_gives_the_same_bytes(
             output_of("lab", path, "--output", tmp_path / "killed", "--processes", 1)
     assert not (tmp_path / "killed" / "report.html").exists()
     [file] = files
-    written = file.stat().st_mtime_ns
-    shown = output_of("lab", path, "--output", tmp_path / "killed", "--processes", 2)
-    assert shown.index("2 of 3 replays to make;") < shown.index("3 replays, 2 of them made now")
-    assert file.stat().st_mtime_ns == written  # what was finished is not made again
+    change_time = file.stat().st_mtime_ns
+    text = output_of("lab", path, "--output", tmp_path / "killed", "--processes", 2)
+    assert text.index("2 of 3 replays to make;") < text.index("3 replays, 2 of them made now")
+    assert file.stat().st_mtime_ns == change_time  # what was finished is not made again
     for name in ("report.html", "figures.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -400,14 +400,14 @@ def student(freedom: float) -> float:
 
 
 def interval_by_hand(
-    value: float, drawn: list[float], left_out: list[float], least: float = -math.inf, most: float = math.inf
+    value: float, draws: list[float], left_out: list[float], least: float = -math.inf, most: float = math.inf
 ) -> tuple[float, float, float]:
     """A figure with its interval as `draws.py` says it is made, with Python's own arithmetic."""
-    ordered = sorted(number for number in drawn if not math.isnan(number))
+    ordered = sorted(number for number in draws if not math.isnan(number))
     if not ordered:
         return math.nan, math.nan, math.nan
-    days, known = len(left_out), [number for number in left_out if not math.isnan(number)]
-    effects = [0.0 if math.isnan(number) else math.fsum(known) / len(known) - number for number in left_out]
+    days, numbers = len(left_out), [number for number in left_out if not math.isnan(number)]
+    effects = [0.0 if math.isnan(number) else math.fsum(numbers) / len(numbers) - number for number in left_out]
     squares = math.fsum(effect**2 for effect in effects)
     lean = carried = 0.0
     if squares > 1e-12 * value**2:
@@ -566,17 +566,17 @@ def test_every_number_of_the_report_is_a_figure(finished: Path) -> None:
     assert page.open == []
     assert [words for words in page.bare if "theta 4" not in words] == []  # the name of a rule
     assert len(page.elements) > 400
-    for attributes, shown in page.elements:
+    for attributes, words in page.elements:
         key = tuple((attributes["data-figure"] or "").split("|"))
         number = figures[key][["value", "low", "high"].index(attributes["data-side"] or "")]
         if math.isnan(number):
-            assert shown == "–"
+            assert words == "–"
             continue
         form = attributes["data-form"] or ""
         number *= {"minutes": 60, "percent": 100}.get(form, 1)
         digits = {"minutes": 1, "percent": 1, "credits": 2, "count": 0}.get(form, 0 if abs(number) >= 100 else 1)
-        plain = shown.replace(THOUSANDS, "").replace("−", "-")
-        assert abs(float(plain) - number) <= 0.5 * 10**-digits + 1e-6, (key, shown, number)
+        plain = words.replace(THOUSANDS, "").replace("−", "-")
+        assert abs(float(plain) - number) <= 0.5 * 10**-digits + 1e-6, (key, words, number)
         assert len(plain.partition(".")[2]) == digits
         assert plain.startswith("+") == ("data-signed" in attributes and float(plain) > 0)
 

@@ -262,10 +262,10 @@ def test_page_says_that_the_process_of_a_step_was_killed(monkeypatch: pytest.Mon
 def test_command_shows_switches_takes_and_goes_back() -> None:
     pool, _ = learnt_pool(3)
     candidate_of(pool, CandidateState.OFFERED)
-    shown = output_of("learner", "--pool", "main", "--on", "--slots", 20, "--reason", WHY)
-    assert "The learner of main is on; 0 steps." in shown
+    text = output_of("learner", "--pool", "main", "--on", "--slots", 20, "--reason", WHY)
+    assert "The learner of main is on; 0 steps." in text
     assert learner_of(pool).shadow_slots == 20
-    assert "wide" in shown
+    assert "wide" in text
     narrow, wide = (PolicyWeights.objects.get(name=name).digest for name in ("narrow", "wide"))
     assert narrow in output_of("learner", "--pool", "main")
     assert f"wide {wide}" in output_of("learner", "--pool", "main", "--take", "wide").splitlines()[1]

@@ -139,20 +139,20 @@ def test_pools_that_wait_longest_are_due_first() -> None:
 
 def test_a_pool_has_one_message_in_the_queue_until_its_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, _ = make_market("lumen")
-    sent: list[int] = []
-    monkeypatch.setattr(tasks.pool_tick, "apply_async", lambda kwargs, expires: sent.append(kwargs["pool_id"]))
+    messages: list[int] = []
+    monkeypatch.setattr(tasks.pool_tick, "apply_async", lambda kwargs, expires: messages.append(kwargs["pool_id"]))
     tasks.pools_tick()
     tasks.pools_tick()
-    assert sent == [pool.pk]
+    assert messages == [pool.pk]
     with monkeypatch.context() as broken:
         broken.setattr(tasks, "pool_advance", lambda **_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             tasks.pool_tick(pool_id=pool.pk)
     tasks.pools_tick()
-    assert sent == [pool.pk, pool.pk]
+    assert messages == [pool.pk, pool.pk]
     tasks.pool_tick(pool_id=pool.pk)
     tasks.pools_tick()
-    assert sent == [pool.pk, pool.pk], "it is up to the present"
+    assert messages == [pool.pk, pool.pk], "it is up to the present"
 
 
 def test_task_of_a_pool_brings_it_up_to_the_present() -> None:

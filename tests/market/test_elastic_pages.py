@@ -67,23 +67,23 @@ def test_operator_sets_prices_on_the_pools_page_and_they_are_kept_by_slot() -> N
     client = client_as("operator", None)
     page = text_of(client.get("/operator/pools/main/", secure=True).content.decode())
     assert "Prices of use" in page
-    sent = {
+    fields = {
         "use-prices": "worker: 0.75", "use-reason": "Power became dearer.", "use-version": "worker: 0.5, ps: 0.25",
     }  # fmt: skip
-    effect = client.post("/operator/pools/main/use-prices/?part=effect", sent, secure=True)
+    effect = client.post("/operator/pools/main/use-prices/?part=effect", fields, secure=True)
     assert "A slot of a worker" in text_of(effect.content.decode())
-    assert client.post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 302
+    assert client.post("/operator/pools/main/use-prices/", fields, secure=True).status_code == 302
     (entry,) = AuditEntry.objects.filter(action="use_prices_set")
     first = entry.after["from_slot"]
     assert (entry.before["prices"]["worker"], entry.after["prices"]) == (500_000, {"worker": 750_000, "ps": 250_000})
     assert (use_prices(pool, first - 1)["worker"], use_prices(pool, first)["worker"]) == (500_000, 750_000)
     # A page of before that change would undo it with the line that it did not mean to change.
     stale = client.post(
-        "/operator/pools/main/use-prices/", sent | {"use-prices": "worker: 0.50\nps: 0.30"}, secure=True
+        "/operator/pools/main/use-prices/", fields | {"use-prices": "worker: 0.50\nps: 0.30"}, secure=True
     )
     assert "This was changed while you looked at it." in text_of(stale.content.decode())
     assert use_prices(pool, first) == {"worker": 750_000, "ps": 250_000}
-    assert client_as("auditor", None).post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 403
+    assert client_as("auditor", None).post("/operator/pools/main/use-prices/", fields, secure=True).status_code == 403
 
 
 def test_a_price_holds_from_the_next_slot_that_is_not_decided_and_says_so_once() -> None:
@@ -126,8 +126,8 @@ def test_the_page_of_a_job_tells_its_sizes_what_it_paid_and_why_it_is_paused() -
     assert "Costs 3.00, its least size 2.25, and 1.00 are available. It has paid 6.00 for 2 slots." in page
     assert "Its size, slot by slot" in page
     assert "Paused." in page
-    listed = text_of(client.get("/t/renter/jobs/", secure=True).content.decode())
-    assert "6.00" in listed
+    text = text_of(client.get("/t/renter/jobs/", secure=True).content.decode())
+    assert "6.00" in text
 
 
 def test_another_tenant_finds_no_such_job() -> None:
@@ -273,8 +273,8 @@ def test_the_line_at_the_foot_of_a_quote_says_what_the_quote_says() -> None:
 
     def quote(**spec: Any) -> str:
         text = json.dumps({"name": "train", "spec": SPEC | {"minibatches": 6} | spec})
-        sent = {"pool": pool.slug, "key": "k", "source": "text", "text": text, "wanted": "batch"}
-        page = client.post("/t/renter/submit/quote/", sent, secure=True).content.decode()
+        fields = {"pool": pool.slug, "key": "k", "source": "text", "text": text, "wanted": "batch"}
+        page = client.post("/t/renter/submit/quote/", fields, secure=True).content.decode()
         assert "quote-line" in page
         return text_of(page)
 

@@ -19,7 +19,9 @@ from tests.scheduling.builders import make_tenant
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
-chosen = st.builds(ExampleNumbers, **{name: st.integers(bound.least, bound.most) for name, bound in BOUNDS.items()})
+example_numbers = st.builds(
+    ExampleNumbers, **{name: st.integers(bound.least, bound.most) for name, bound in BOUNDS.items()}
+)
 
 
 def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
@@ -35,7 +37,7 @@ def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
 
 
 @hypothesis_settings(max_examples=25)
-@given(chosen)
+@given(example_numbers)
 def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_earnings(numbers: ExampleNumbers) -> None:
     numbers, _ = numbers_read({name: str(getattr(numbers, name)) for name in BOUNDS})
     page = example(numbers)

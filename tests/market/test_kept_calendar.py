@@ -56,7 +56,7 @@ def small_market() -> tuple[Pool, Tenant, Tenant]:
     return pool, lumen, castor
 
 
-def seen(pool: Pool, slot: int = 0) -> tuple[InstantRows, bool]:
+def read_pool(pool: Pool, slot: int = 0) -> tuple[InstantRows, bool]:
     """What is read from a slot on, and whether all of it was."""
     with scope_disabled("the test asks what the lane sees"), CaptureQueriesContext(connection) as captured:
         rows = instant_rows(pool, slot)
@@ -71,7 +71,7 @@ def words(rows: InstantRows) -> tuple[object, ...]:
 def as_if_new(pool: Pool, slot: int = 0) -> tuple[object, ...]:
     before = dict(kept._readings)
     kept._readings.clear()
-    rows, whole = seen(pool, slot)
+    rows, whole = read_pool(pool, slot)
     assert whole
     kept._readings.clear()
     kept._readings.update(before)
@@ -79,7 +79,7 @@ def as_if_new(pool: Pool, slot: int = 0) -> tuple[object, ...]:
 
 
 def only_new_is_read(pool: Pool, slot: int = 0) -> InstantRows:
-    rows, whole = seen(pool, slot)
+    rows, whole = read_pool(pool, slot)
     assert not whole
     assert words(rows) == as_if_new(pool, slot)
     return rows
@@ -102,7 +102,7 @@ def take(there: psycopg.Connection | None, slot: int, amount: float = 1.0) -> No
 
 def test_what_both_lanes_write_and_give_back_is_read_and_nothing_else() -> None:
     pool, lumen, castor = small_market()
-    assert seen(pool)[1]
+    assert read_pool(pool)[1]
     nothing = only_new_is_read(pool)
     assert {part: amounts.shape[1] for part, amounts in nothing.held.items()} == {"home": 0, "operator": 0}
     answers = [submitted(pool, tenant, epochs=epochs) for tenant in (lumen, castor) for epochs in (1, 5, 2)]
@@ -118,7 +118,7 @@ def test_what_both_lanes_write_and_give_back_is_read_and_nothing_else() -> None:
     settle(pool, 0, 1)
     assert only_new_is_read(pool, 2).slot == 2
     assert only_new_is_read(pool, 5).held["home"].shape[1] == 10
-    assert seen(pool, 2)[1]  # from 5 on is what was kept
+    assert read_pool(pool, 2)[1]  # from 5 on is what was kept
     assert all(answer.award for answer in answers)
 
 
@@ -170,10 +170,10 @@ def test_whoever_changes_the_pool_has_all_of_it_read_again(change: Callable[[], 
     pool, lumen, castor = small_market()
     for tenant in (lumen, castor):
         submitted(pool, tenant, epochs=5)
-    seen(pool)
+    read_pool(pool)
     before = words(only_new_is_read(pool))
     change()
-    rows, whole = seen(pool)
+    rows, whole = read_pool(pool)
     assert whole
     assert words(rows) == as_if_new(pool) != before
     only_new_is_read(pool)
@@ -184,7 +184,7 @@ def test_a_transaction_that_was_at_work_as_the_calendar_was_read_is_seen_once_it
 ) -> None:
     pool, _, _ = small_market()
     take(other, 3)
-    seen(pool)
+    read_pool(pool)
     take(None, 1)  # by a later transaction, which ends earlier
     assert only_new_is_read(pool).held["operator"].shape[1] == 2
     other.commit()
@@ -192,7 +192,7 @@ def test_a_transaction_that_was_at_work_as_the_calendar_was_read_is_seen_once_it
     other.execute("UPDATE scheduling_server SET state = 'draining' WHERE name = 's02'")
     only_new_is_read(pool)
     other.commit()
-    assert seen(pool)[1]
+    assert read_pool(pool)[1]
 
 
 def test_what_the_reading_transaction_writes_afterwards_is_seen_by_the_next(other: psycopg.Connection) -> None:
@@ -201,14 +201,14 @@ def test_what_the_reading_transaction_writes_afterwards_is_seen_by_the_next(othe
         run("SELECT pg_current_xact_id()")  # as the lane's lock does
         take(other, 3)
         other.commit()  # a later one, over before the calendar is read: to PostgreSQL, this one is at work no more
-        assert seen(pool)[1]
+        assert read_pool(pool)[1]
         take(None, 5)
     assert only_new_is_read(pool).held["operator"].shape[1] == 6
 
 
 def test_what_is_taken_back_is_not_kept() -> None:
     pool, _, _ = small_market()
-    seen(pool)
+    read_pool(pool)
     with transaction.atomic():
         take(None, 5)
         assert only_new_is_read(pool).held["operator"].shape[1] == 6
@@ -216,7 +216,7 @@ def test_what_is_taken_back_is_not_kept() -> None:
     assert only_new_is_read(pool).held["operator"].shape[1] == 0
     with transaction.atomic():
         server_lost()
-        assert seen(pool)[1]
+        assert read_pool(pool)[1]
         take(None, 2)
         transaction.set_rollback(True)
     assert only_new_is_read(pool).held["operator"].shape[1] == 0
@@ -230,7 +230,7 @@ def test_numbers_of_another_databases_transactions_say_nothing() -> None:
         run("UPDATE scheduling_calendarcell SET written_by = '99999999999'")
         run("INSERT INTO scheduling_shapechange (pool_id, written_by) VALUES (%s, '99999999999')", [pool.pk])
     kept._readings.clear()
-    assert seen(pool)[1]
+    assert read_pool(pool)[1]
     before = kept._readings[pool.pk].held["operator"]
     only_new_is_read(pool)
     assert kept._readings[pool.pk].held["operator"] is before  # nothing of it was read again
@@ -240,16 +240,16 @@ def test_of_many_pools_those_that_were_read_last_are_kept(monkeypatch: pytest.Mo
     monkeypatch.setattr(kept, "CACHE_SIZE", 2)
     pools = [make_live_pool(slug=slug) for slug in ("lumen", "castor", "orrin")]
     for pool in pools:
-        assert seen(pool)[1]
+        assert read_pool(pool)[1]
     only_new_is_read(pools[1])
-    assert seen(pools[0])[1]
+    assert read_pool(pools[0])[1]
     assert list(kept._readings) == [pools[1].pk, pools[0].pk]
 
 
 def test_a_reading_is_never_written_to() -> None:
     pool, lumen, _ = small_market()
     submitted(pool, lumen)
-    first, _ = seen(pool)
+    first, _ = read_pool(pool)
     copies = {part: amounts.copy() for part, amounts in first.held.items()}
     submitted(pool, lumen, epochs=5)
     only_new_is_read(pool)

@@ -22,7 +22,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     known._pools.clear()
 
 
-def seen(pool: Pool, slot: int) -> tuple[BatchSnapshot, list[str]]:
+def snapshot_at(pool: Pool, slot: int) -> tuple[BatchSnapshot, list[str]]:
     """The pool at a slot, and the statements that it took."""
     with scope_disabled("the test asks what the lane sees"), CaptureQueriesContext(connection) as captured:
         clock, _ = LaneClock.objects.get_or_create(pool=pool, lane="batch")
@@ -40,7 +40,7 @@ def floors_read(statements: list[str]) -> list[str]:
 
 def as_if_new(pool: Pool, slot: int) -> bytes:
     known._pools.clear()
-    return records.view_bytes(seen(pool, slot)[0].view)
+    return records.view_bytes(snapshot_at(pool, slot)[0].view)
 
 
 def test_what_did_not_change_is_not_read_again() -> None:
@@ -49,10 +49,10 @@ def test_what_did_not_change_is_not_read_again() -> None:
         make_waiting(pool, lumen, epochs=8)
     run_slots(pool, 0, 1)  # one of them has begun, two have floors that begin later
     known._pools.clear()
-    first, statements = seen(pool, 2)
+    first, statements = snapshot_at(pool, 2)
     assert first.view.floors
     assert (len(specs_read(statements)), len(floors_read(statements))) == (1, 1)
-    second, statements = seen(pool, 2)
+    second, statements = snapshot_at(pool, 2)
     assert (specs_read(statements), floors_read(statements)) == ([], [])
     assert all(second.view.jobs[number] is job for number, job in first.view.jobs.items())
     assert all(second.view.floors[number] is floor for number, floor in first.view.floors.items())
@@ -62,9 +62,9 @@ def test_what_did_not_change_is_not_read_again() -> None:
 def test_only_a_new_job_is_read() -> None:
     pool, (lumen,) = make_market("lumen")
     old = make_waiting(pool, lumen)
-    first, _ = seen(pool, 1)
+    first, _ = snapshot_at(pool, 1)
     new = make_waiting(pool, lumen, epochs=3)
-    second, statements = seen(pool, 1)
+    second, statements = snapshot_at(pool, 1)
     assert len(specs_read(statements)) == 1
     assert second.view.jobs[old.pk] is first.view.jobs[old.pk]
     assert second.view.jobs[new.pk].epochs == 3
@@ -75,13 +75,13 @@ def test_only_a_new_job_is_read() -> None:
 def test_a_job_whose_words_changed_is_read_again() -> None:
     pool, (lumen,) = make_market("lumen")
     job = make_waiting(pool, lumen)
-    first, _ = seen(pool, 1)
+    first, _ = snapshot_at(pool, 1)
     with scope_disabled("the test changes what the product never does"), as_superuser():
         TrainingJob.objects.filter(pk=job.pk).update(spec=job.spec | {"epochs": 5})
-    assert seen(pool, 1)[0].view.jobs[job.pk].epochs == 5
+    assert snapshot_at(pool, 1)[0].view.jobs[job.pk].epochs == 5
     with scope_disabled("the test changes what the product seldom does"), as_superuser():
         TrainingJob.objects.filter(pk=job.pk).update(arrival=0.5)
-    assert seen(pool, 1)[0].view.jobs[job.pk].arrival == 0.5
+    assert snapshot_at(pool, 1)[0].view.jobs[job.pk].arrival == 0.5
     assert first.view.jobs[job.pk].arrival == 0.0
 
 
@@ -90,7 +90,7 @@ def test_floors_of_another_past_are_not_believed() -> None:
     for _ in range(3):
         make_waiting(pool, lumen, epochs=8)
     run_slots(pool, 0, 1)
-    seen(pool, 2)
+    snapshot_at(pool, 2)
     knows = known._pools[pool.pk]
     assert knows._last is not None
     number, _ = knows._last
@@ -99,7 +99,7 @@ def test_floors_of_another_past_are_not_believed() -> None:
         rows = dict(JobFloor.objects.values_list("pk", "value"))
     knows.floor_rows = {row: floor._replace(value=floor.value + 1) for row, floor in knows.floor_rows.items()}
     knows.floors = {}
-    floors = seen(pool, 2)[0].view.floors
+    floors = snapshot_at(pool, 2)[0].view.floors
     assert floors
     assert {floor.value for floor in floors.values()} <= set(rows.values())
 
@@ -110,6 +110,6 @@ def test_of_many_pools_those_read_last_are_kept(monkeypatch: pytest.MonkeyPatch)
     for name in ("lumen", "castor", "iris"):
         pool, (tenant,) = make_market(name, slug=f"pool-{name}")
         make_waiting(pool, tenant)
-        seen(pool, 1)
+        snapshot_at(pool, 1)
         pools.append(pool.pk)
     assert list(known._pools) == pools[1:]

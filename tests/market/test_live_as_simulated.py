@@ -95,10 +95,10 @@ def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
     return frame, simulate(scenario, {"batch": Uncut(batch_policy(frame))})
 
 
-KEPT, RENEWED = (AlonePlan.KEEP,), (AlonePlan.RENEW, AlonePlan.RENEW, AlonePlan.KEEP, AlonePlan.RENEW)
+KEEP_PLANS, RENEWED = (AlonePlan.KEEP,), (AlonePlan.RENEW, AlonePlan.RENEW, AlonePlan.KEEP, AlonePlan.RENEW)
 
 
-@pytest.mark.parametrize(("seed", "plans"), [(n, KEPT) for n in range(4)] + [(n, RENEWED) for n in range(6)])
+@pytest.mark.parametrize(("seed", "plans"), [(n, KEEP_PLANS) for n in range(4)] + [(n, RENEWED) for n in range(6)])
 def test_live_market_books_what_the_simulation_books(seed: int, plans: Sequence[str]) -> None:
     pool = make_random_market(seed, plans)
     frame, outcome = simulated(pool)

@@ -38,7 +38,7 @@ BY_SLOT = (
 
 Dice = random.Random
 # Every field that a description may have, with what somebody might say there: mostly what a job has, now and then not.
-SAID: dict[str, Callable[[Dice], Any]] = {
+CHOICES: dict[str, Callable[[Dice], Any]] = {
     "priority": lambda dice: dice.choice((-(10**6), -1, 0, 1, 10**6)),
     "epochs": lambda dice: dice.choice((1, 2, 9, 50, 10**4)),
     "chunks": lambda dice: dice.choice((1, 2, 3, 8, 64)),
@@ -81,8 +81,8 @@ USUAL = ("epochs", "chunks", "minibatch_seconds", "worker_demand", "value")
 
 def odd_spec(dice: Dice) -> dict[str, Any]:
     """The fields that a job needs, and a few others."""
-    others = [name for name in SAID if name not in USUAL]
-    fields = {name: SAID[name](dice) for name in (*USUAL, *dice.sample(others, dice.randrange(7)))}
+    others = [name for name in CHOICES if name not in USUAL]
+    fields = {name: CHOICES[name](dice) for name in (*USUAL, *dice.sample(others, dice.randrange(7)))}
     return {"minibatch_seconds": 5.0, "ps_demand": {"ps": 1}, "max_workers": 1, **fields}
 
 
@@ -98,7 +98,7 @@ def with_windows(policy: dict[str, Any]) -> tuple[Pool, Tenant, Tenant]:
 
 
 def test_every_field_of_a_description_is_tried() -> None:
-    assert set(SAID) == set(FIELDS) - set(OURS)
+    assert set(CHOICES) == set(FIELDS) - set(OURS)
 
 
 @pytest.mark.one_case

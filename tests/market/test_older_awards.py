@@ -87,12 +87,12 @@ def test_pages_show_the_same() -> None:
     advance(pool, 6)
     servers = list(Server.objects.values_list("pk", flat=True))
 
-    def seen(tenant: Tenant) -> object:
+    def page_views(tenant: Tenant) -> object:
         with scope(tenant):
             share = share_view(tenant=tenant, pool=pool, at=moment(pool, 6.5), money=True, overview=pool_overview(pool))
             return share, bookings_between(tenant=tenant, pool=pool, first=0, last=20, home=servers)
 
-    now, older = both_ways(lambda: [repr(seen(tenant)) for tenant in tenants])
+    now, older = both_ways(lambda: [repr(page_views(tenant)) for tenant in tenants])
     assert older == now
     assert "lent" in now[1]
 

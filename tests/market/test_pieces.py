@@ -115,11 +115,11 @@ class World:
                 progress={"numbers": progress}, **facts,
             )  # fmt: skip
 
-    def finishes(self, run: Run, slot: float, heard: float) -> None:
+    def finishes(self, run: Run, slot: float, news_slot: float) -> None:
         """The program of a run is done in a slot, and the engine reports it at another moment."""
         end = Status(ENDED, end=FINISHED, ended_at=moment(self.pool, slot).timestamp(), progress=run.progress)
         with scope_disabled("the test plays the engine"):
-            assert run_end(run=Run.objects.get(pk=run.pk), status=end, at=moment(self.pool, heard))
+            assert run_end(run=Run.objects.get(pk=run.pk), status=end, at=moment(self.pool, news_slot))
 
     def due(self, slot: float) -> list[Award]:
         """The awards whose programs an engine would start now."""
@@ -170,7 +170,7 @@ def test_a_program_that_ended_before_its_next_piece_pays_nothing_for_it(world: W
     advance(world.pool, 16.0)  # the clock passes the end of the piece before the engine has looked
     first, second = world.awards(job)
     assert (second.start, second.state, second.paid > 0) == (16, AwardState.RUNNING, True)
-    world.finishes(run, slot=15.99, heard=16.05)
+    world.finishes(run, slot=15.99, news_slot=16.05)
     assert world.row(job).state == JobState.FINISHED
     assert world.due(16.1) == []
     first, second = world.awards(job)
@@ -196,7 +196,7 @@ def test_an_end_that_is_heard_of_when_its_next_piece_is_lost_ends_the_job_too(wo
     advance(world.pool, 17.0)  # nothing ran in the first slot of the second piece, so nobody pays for it
     row, (_, second) = world.row(job), world.awards(job)
     assert (row.state, row.attempt, second.state, second.returned) == (JobState.QUEUED, 1, "void", second.paid)
-    world.finishes(run, slot=15.99, heard=17.1)
+    world.finishes(run, slot=15.99, news_slot=17.1)
     assert world.row(job).state == JobState.FINISHED
     advance(world.pool, 30.5)
     assert len(world.awards(job)) == 2

@@ -260,7 +260,7 @@ def test_a_program_that_was_done_in_a_piece_that_a_late_clock_has_still_to_settl
     advance(world.pool, 9.5)
     late = moment(world.pool, planned.start + 0.5)  # the engine goes by the time, the market's clock stands at slot 9
     assert isinstance(award_fail(award_id=planned.pk, slot=planned.start, detail="power", at=late), AwardFailed)
-    world.finishes(run, slot=planned.start - 0.1, heard=planned.start + 0.55)
+    world.finishes(run, slot=planned.start - 0.1, news_slot=planned.start + 0.55)
     assert world.row(job).state == JobState.FINISHED
     advance(world.pool, planned.start + 5)
     assert len(world.awards(job)) == 2

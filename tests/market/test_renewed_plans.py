@@ -94,8 +94,8 @@ def test_what_is_projected_and_what_is_provisional_are_said_so(world: World) -> 
         page = job_page(waiting, at=at, money=True)
     assert page.home is not None
     assert (page.home.projected, page.home.start) == (True, 10)
-    shown = {"page": page, "job": waiting, "pool": world.pool}
-    lead = " ".join(render_to_string("jobs/leads/reason.html", shown).split())
+    context = {"page": page, "job": waiting, "pool": world.pool}
+    lead = " ".join(render_to_string("jobs/leads/reason.html", context).split())
     assert "projected to begin" in lead
     assert "never worse off than alone" in lead
 

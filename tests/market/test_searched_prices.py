@@ -66,16 +66,16 @@ def test_price_and_share_of_the_gain_are_told_apart_and_all_is_proved() -> None:
         page = job_page(award.job, at=moment(pool, 12.5), money=True)
         (account,) = charge_account(award.job)
         number = Interval.objects.get(pk=award.interval_id).number
-        shown = interval_view(tenant=renter, pool=pool, number=number, money=True, jobs=True)
+        view = interval_view(tenant=renter, pool=pool, number=number, money=True, jobs=True)
     assert page.in_market is not None
     assert page.in_market.dividend == award.dividend
     assert account.has_factors  # units x price
     assert abs(account.own_part) <= 1
     assert sum(slot.paid for slot in account.slots) == award.paid
-    assert shown is not None
-    assert [each.kappa for each in shown.tries] == list(KAPPAS)
-    (posted,) = [each for each in shown.tries if each.posted]
-    assert posted.score == max(each.score for each in shown.tries)
+    assert view is not None
+    assert [each.kappa for each in view.tries] == list(KAPPAS)
+    (posted,) = [each for each in view.tries if each.posted]
+    assert posted.score == max(each.score for each in view.tries)
 
 
 def test_verification_names_a_dividend_that_was_changed() -> None:

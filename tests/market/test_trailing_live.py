@@ -26,7 +26,7 @@ POLICY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("terms", "expected"),
     [
         ({}, DEFAULTS),
         ({"mode": "guarantee"}, DEFAULTS),
@@ -36,8 +36,8 @@ POLICY: dict[str, Any] = {
         ({"mode": "paper"}, None),
     ],
 )
-def test_a_new_pool_follows_its_jobs_unless_its_price_base_is_written(written: dict[str, Any], expected: Any) -> None:
-    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": {"name": "astraea", **written}})), **CHANGE)
+def test_a_new_pool_follows_its_jobs_unless_its_price_base_is_written(terms: dict[str, Any], expected: Any) -> None:
+    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": {"name": "astraea", **terms}})), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy.get("trailing") == expected
 

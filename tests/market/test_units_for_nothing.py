@@ -99,9 +99,9 @@ def test_no_lane_takes_or_quotes_a_demand_below_or_between_the_steps(lane: str, 
             answer = ask(lane, pool, renter, **{field: {resource: amount}})
             assert isinstance(answer, InvalidJob), amount
             assert (answer.code, answer.field) == ("invalid_job", f"{field}.{resource}"), amount
-        listed = ask(lane, pool, renter, **{field: [{resource: 1}, {resource: 1.5}]})
-        assert isinstance(listed, InvalidJob)
-        assert listed.field == f"{field}[1].{resource}"
+        refusal = ask(lane, pool, renter, **{field: [{resource: 1}, {resource: 1.5}]})
+        assert isinstance(refusal, InvalidJob)
+        assert refusal.field == f"{field}[1].{resource}"
     assert jobs() == []
     assert not isinstance(ask(lane, pool, renter, worker_demand={"worker": 2, "ps": 0}), Refused)
 

@@ -64,8 +64,8 @@ def test_digits_that_are_shown_add_up_both_ways(uses: tuple[UseColumn, ...], slo
     assert all(sum(row.parts) == row.capacity for row in (*rows, total))
     assert [sum(parts) for parts in zip(*(row.parts for row in rows), strict=True)] == list(total.parts)
     for row, column in zip(rows, uses, strict=True):  # each is the exact figure to a hundredth
-        for name, shown in zip(POOL_PARTS, row.parts, strict=True):
-            assert abs(shown - column.parts[name] * slot_seconds / 36 / MILLIONTHS) <= 2
+        for name, value in zip(POOL_PARTS, row.parts, strict=True):
+            assert abs(value - column.parts[name] * slot_seconds / 36 / MILLIONTHS) <= 2
 
 
 @given(columns(OWN_PARTS), st.booleans())
@@ -200,9 +200,9 @@ def test_programs_read_figures_that_add_up_as_they_are_written_also_as_csv() -> 
             csv.DictReader(io.StringIO(_text(caller.get(f"{address}{'&' if '?' in address else '?'}format=csv"))))
         )
         assert len(lines) == len(reply.json()["results"]) > 0
-        for line, shown in zip(lines, reply.json()["results"], strict=True):
+        for line, row in zip(lines, reply.json()["results"], strict=True):
             assert sum(Decimal(line[name]) for name in parts) == Decimal(line["capacity"])
-            assert sum(Decimal(str(shown[name])) for name in parts) == Decimal(str(shown["capacity"]))
+            assert sum(Decimal(str(row[name])) for name in parts) == Decimal(str(row["capacity"]))
     own = caller.get("tenants/lumen/pools/main/use/?resource=worker").json()["results"][0]
     assert (own["used"], own["capacity"], own["slots"], own["price"]) == (9.0, 24.0, 6, None)
 

@@ -20,7 +20,7 @@ def column(at: datetime, used: float, *, capacity: int = 8, hours: int = 1, slot
     return UseColumn(at, at, over, 1, slots, capacity * MILLIONTHS * slots, parts, rented=0, price=None)
 
 
-def shown(week: Week | None) -> dict[str, int]:
+def percentages(week: Week | None) -> dict[str, int]:
     assert week is not None
     cells = [cell for row in week.rows for cell in row.cells]
     return {f"{week.rows[cell.weekday].name} {cell.hour}": cell.percent for cell in cells if cell.percent is not None}
@@ -29,7 +29,7 @@ def shown(week: Week | None) -> dict[str, int]:
 def test_an_hour_is_the_mean_of_its_weeks() -> None:
     columns = [column(MONDAY, 2), column(MONDAY + WEEK, 6), column(MONDAY + HOUR, 8), column(MONDAY + 26 * HOUR, 0)]
     week = week_of(columns, parts=("used",), zone=UTC)
-    assert shown(week) == {"Monday 12": 50, "Monday 13": 100, "Tuesday 14": 0}
+    assert percentages(week) == {"Monday 12": 50, "Monday 13": 100, "Tuesday 14": 0}
     assert week is not None
     assert week.most.words == "Monday 13:00 to 14:00, 100 %"
     assert week.least.words == "Tuesday 14:00 to 15:00, 0 %"
@@ -38,20 +38,20 @@ def test_an_hour_is_the_mean_of_its_weeks() -> None:
 
 def test_weeks_with_more_units_weigh_more() -> None:
     columns = [column(MONDAY, 8, capacity=8), column(MONDAY + WEEK, 0, capacity=24)]
-    assert shown(week_of(columns, parts=("used",), zone=UTC)) == {"Monday 12": 25}
+    assert percentages(week_of(columns, parts=("used",), zone=UTC)) == {"Monday 12": 25}
 
 
 def test_hours_are_those_of_the_reader() -> None:
     late = datetime(2026, 3, 2, 23, tzinfo=UTC)
-    assert shown(week_of([column(late, 4)], parts=("used",), zone=ZoneInfo("Asia/Tokyo"))) == {"Tuesday 8": 50}
+    assert percentages(week_of([column(late, 4)], parts=("used",), zone=ZoneInfo("Asia/Tokyo"))) == {"Tuesday 8": 50}
 
 
 def test_an_hour_of_the_reader_may_be_of_two_of_the_day_and_is_there_once_more_where_clocks_go_back() -> None:
     zone = ZoneInfo("Asia/Kolkata")  # five hours and a half ahead
-    assert shown(week_of([column(MONDAY, 4)], parts=("used",), zone=zone)) == {"Monday 17": 50, "Monday 18": 50}
+    assert percentages(week_of([column(MONDAY, 4)], parts=("used",), zone=zone)) == {"Monday 17": 50, "Monday 18": 50}
     back = datetime(2026, 4, 4, 13, tzinfo=UTC)  # Lord Howe's clocks go back by half an hour at 15:00 of UTC
     hours = [column(back + number * HOUR, used) for number, used in enumerate((8, 0, 8))]
-    assert shown(week_of(hours, parts=("used",), zone=ZoneInfo("Australia/Lord_Howe"))) == {
+    assert percentages(week_of(hours, parts=("used",), zone=ZoneInfo("Australia/Lord_Howe"))) == {
         "Sunday 0": 100,
         "Sunday 1": 33,  # an hour of nothing, and half an hour of all
         "Sunday 2": 100,
@@ -60,7 +60,7 @@ def test_an_hour_of_the_reader_may_be_of_two_of_the_day_and_is_there_once_more_w
 
 def test_a_slot_longer_than_an_hour_counts_in_each_hour_that_it_covers() -> None:
     long = column(MONDAY + timedelta(minutes=30), 4, hours=2, slots=1)
-    assert shown(week_of([long], parts=("used",), zone=UTC)) == dict.fromkeys(
+    assert percentages(week_of([long], parts=("used",), zone=UTC)) == dict.fromkeys(
         ("Monday 12", "Monday 13", "Monday 14"), 50
     )
 
