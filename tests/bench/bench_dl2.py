@@ -97,11 +97,11 @@ def updates() -> Iterator[dict[str, Any]]:
         replay.put(
             [Inference(state, allowed, int(dice.integers(SHAPE.actions)), 0.1) for state in states], 1.0, states[0]
         )
-    drawn = replay.draw(256, dice)
+    batch = replay.draw(256, dice)
     advantages = np.ones(256, np.float32)
 
     def of_the_policy() -> None:
-        sample = (drawn.states, drawn.allowed, drawn.actions, advantages)
+        sample = (batch.states, batch.allowed, batch.actions, advantages)
         gradients = networks.policy_gradient(policy, *sample, 0.001)[1]
         networks.adam(policy, gradients, networks.still(policy), 0.0001)
 

@@ -107,8 +107,8 @@ def _slot(pool: Pool, slot: int) -> dict[str, float]:
     ended = time.perf_counter()
     assert isinstance(interval, Interval), interval
     assert interval.jobs_waiting == JOBS, interval.jobs_waiting
-    known = {part: spent[part] for part in set(PARTS.values())}
-    spent |= {"apply": ended - settled - sum(known.values()), "settle": settled - begun}
+    part_times = {part: spent[part] for part in set(PARTS.values())}
+    spent |= {"apply": ended - settled - sum(part_times.values()), "settle": settled - begun}
     return spent | {"all": ended - begun, "all_own": time.process_time() - busy}
 
 
@@ -161,10 +161,10 @@ def _report(pool: Pool) -> None:
     for row in TrainingJob.objects.filter(pool=pool).order_by("pk"):
         job, rest = reader.read(row), float(view.uniform(0.5, 0.9) * row.spec["epochs"])
         alone = elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)
-        seen = [(count, count, alone * count**0.8) for count in (1, 2, 4, 8)] * 5
-        speed = list(belief_of(job, Running(0, None, LossReports((), tuple(seen))), None).speed)
+        speeds = [(count, count, alone * count**0.8) for count in (1, 2, 4, 8)] * 5
+        speed = list(belief_of(job, Running(0, None, LossReports((), tuple(speeds))), None).speed)
         outlook = {"source": FITTED, "epochs_left": rest, "epochs_low": rest, "epochs_high": rest}
-        fields = {"speeds": [list(each) for each in seen], "speed": speed, **outlook}
+        fields = {"speeds": [list(each) for each in speeds], "speed": speed, **outlook}
         reports.append(JobReport(job=row, tenant_id=row.tenant_id, heard_at=EPOCH, **fields))
     JobReport.objects.bulk_create(reports)
 

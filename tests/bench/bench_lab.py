@@ -102,9 +102,9 @@ def philly() -> Iterator[Figure]:
         command = [sys.executable, str(ROOT / "manage.py"), "lab", str(folder / "STUDY.yaml"), "--output", str(folder)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         seconds = time.perf_counter() - begin
-        shown = done.stdout.splitlines()
+        lines = done.stdout.splitlines()
         sizes = {path.name: path.stat().st_size for path in (folder / "report.html", folder / "figures.csv")}
-        detail = f"{shown[0]}; {os.cpu_count()} cores; {json.dumps(sizes)}"
+        detail = f"{lines[0]}; {os.cpu_count()} cores; {json.dumps(sizes)}"
         yield figure("lab_philly", round(seconds / 60, 2), "minutes", "at most 10", detail)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
         yield figure("lab_philly_memory", round(peak, 2), "GiB", "at most 2", "largest peak of one of its processes")

@@ -40,16 +40,18 @@ def measure() -> Iterator[Figure]:
         ended_at=timezone.now(),
     )
     file_keep(study, page_of(None), body.encode())
-    client, address, took, shown = client_as(AUDITOR, None), reverse("lab_study", args=[study.pk]), [], 0
+    client, address, took, page_bytes = client_as(AUDITOR, None), reverse("lab_study", args=[study.pk]), [], 0
     for _ in range(TIMES):
         begin = time.perf_counter()
         answer = client.get(address, headers={"host": "localhost"})
         took.append(1e3 * (time.perf_counter() - begin))
         assert answer.status_code == 200
         assert body.encode() in answer.content
-        shown = len(answer.content)
+        page_bytes = len(answer.content)
     took.sort()
-    detail = f"{OWNERS} owners, {DAYS} days, {len(RULES)} rules; slowest of {TIMES}: {took[-1]:.0f} ms; {shown:,} bytes"
+    detail = (
+        f"{OWNERS} owners, {DAYS} days, {len(RULES)} rules; slowest of {TIMES}: {took[-1]:.0f} ms; {page_bytes:,} bytes"
+    )
     yield figure("lab_page", round(took[TIMES // 2], 1), "ms", "at most 300", detail)
 
 

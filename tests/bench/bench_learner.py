@@ -135,7 +135,7 @@ def _figures(times: FloatArray, strangers: FloatArray, detail: dict[str, Any]) -
         still, beside, still_too = turns.T
         parts = np.percentile(turns, PARTS, axis=0).T.round(1).tolist()
         quotients = {
-            f"{words}_{name}_times": _said(function, column, still)
+            f"{words}_{name}_times": _ratio_words(function, column, still)
             for words, column in (("beside", beside), ("equal", still_too))
             for name, function in (("p99", _p99), ("p90", _p90), ("p50", np.median), ("mean", np.mean))
         }
@@ -162,14 +162,14 @@ def _p90(column: FloatArray) -> float:
     return float(np.percentile(column, 90))
 
 
-def _said(function: Callable[[FloatArray], Any], one: FloatArray, other: FloatArray) -> str:
+def _ratio_words(function: Callable[[FloatArray], Any], one: FloatArray, other: FloatArray) -> str:
     """Return a quotient as text, with the interval in which 95 of 100 draws of blocks of turns have it."""
     chance, blocks = np.random.default_rng(SEED), len(one) // BLOCK
     one_blocks, other_blocks = (column[: blocks * BLOCK].reshape(blocks, BLOCK) for column in (one, other))
     draws = []
     for _ in range(DRAWS):
-        chosen = chance.integers(blocks, size=blocks)
-        draws.append(function(one_blocks[chosen].ravel()) / function(other_blocks[chosen].ravel()))
+        picks = chance.integers(blocks, size=blocks)
+        draws.append(function(one_blocks[picks].ravel()) / function(other_blocks[picks].ravel()))
     low, high = np.percentile(draws, (2.5, 97.5))
     return f"{function(one) / function(other):.3f} ({low:.3f} to {high:.3f})"
 

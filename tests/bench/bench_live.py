@@ -73,10 +73,10 @@ def measure() -> Iterator[dict[str, Any]]:
         market = _page(browser, web.address, "/t/renter/market/", rents)
         ledger = _page(browser, web.address, "/t/owner/ledger/", owns)
         by = access_of(rents, renter)
-        seen = [_job_seen(market, beside, pool, by, number) for number in range(JOBS)]
-        yield _figure("live.job_on_the_market_page", seen)
-        seen = [_payment_seen(ledger, beside, pool) for _ in range(SLOTS)]
-        yield _figure("live.payment_on_the_ledger_page", seen)
+        delays = [_job_seen(market, beside, pool, by, number) for number in range(JOBS)]
+        yield _figure("live.job_on_the_market_page", delays)
+        delays = [_payment_seen(ledger, beside, pool) for _ in range(SLOTS)]
+        yield _figure("live.payment_on_the_ledger_page", delays)
         browser.close()
         beside.submit(connections.close_all).result()
 
@@ -97,7 +97,7 @@ def _job_seen(page: Any, beside: Executor, pool: Pool, by: Access, number: int) 
     page.evaluate(WATCH, {"where": "#market-jobs-live", "text": name})
     began = time.time()
     beside.submit(_submit, pool, by, name).result()
-    return _seen(page, began)
+    return _delay(page, began)
 
 
 def _submit(pool: Pool, by: Access, name: str) -> None:
@@ -113,7 +113,7 @@ def _payment_seen(page: Any, beside: Executor, pool: Pool) -> float | None:
     page.evaluate(COUNT, "#ledger-entries .lend")
     began = time.time()
     beside.submit(_pass_slot, pool).result()
-    return _seen(page, began, patience=5.0)
+    return _delay(page, began, patience=5.0)
 
 
 def _pass_slot(pool: Pool) -> None:
@@ -122,7 +122,7 @@ def _pass_slot(pool: Pool) -> None:
     pool_advance(pool_id=pool.pk, at=timezone.now())
 
 
-def _seen(page: Any, since: float, patience: float = 20.0) -> float | None:
+def _delay(page: Any, since: float, patience: float = 20.0) -> float | None:
     """Return the seconds from `since` until the page showed the news, or None if it did not within `patience`."""
     from playwright.sync_api import TimeoutError as NotSeen
 

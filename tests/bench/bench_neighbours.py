@@ -42,7 +42,7 @@ from tests.tenants.builders import make_member
 NEEDS_DATABASE = True
 
 LINES, PEOPLE = 32, 8  # connections of the attack, and persons with a token and a session each
-ROUNDS, ASKED = 4, 40  # in each round so many lists are asked for in quiet, and so many under attack
+ROUNDS, CALLS = 4, 40  # in each round so many lists are asked for in quiet, and so many under attack
 WAITING, JOBS = 300, 1_000
 SETTLE_SECONDS = 1.0  # until an attack has filled what it can fill
 
@@ -56,7 +56,7 @@ def measure() -> Iterator[dict[str, Any]]:
                 # One reader for all of them would reach its own limit of calls in a minute.
                 (reader,) = _people(quiet, 1)
                 client = Reader(web.port, quiet, program(reader, quiet).secret)
-                client.times(ASKED)  # what the first calls load
+                client.times(CALLS)  # what the first calls load
                 yield _measured(name, client, web.port, requests)
 
 
@@ -65,10 +65,10 @@ def _measured(name: str, client: Reader, port: int, requests: Sequence[bytes]) -
     beside: list[float] = []
     statuses: Counter[str] = Counter()
     for _ in range(ROUNDS):
-        still += client.times(ASKED)
+        still += client.times(CALLS)
         with flood(port, requests, statuses):
             time.sleep(SETTLE_SECONDS)
-            beside += client.times(ASKED)
+            beside += client.times(CALLS)
     calm, loud = (float(np.quantile(times, 0.95)) for times in (still, beside))
     detail = {
         "quiet_p95_ms": round(calm, 1),
@@ -202,6 +202,6 @@ def _page(path: str, session: str, fields: Mapping[str, str] | None = None) -> b
 
 
 def _request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    sent = {"Host": "127.0.0.1", "Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
-    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    all_headers = {"Host": "127.0.0.1", "Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body

@@ -96,7 +96,7 @@ def fits() -> Iterator[dict[str, Any]]:
     exact = 1.0 / (b0 * np.arange(1.0, EPOCHS + 1.0) + b1) + b2
     for noise in (0.0, 0.01):
         curve = exact * (1.0 + noise * dice.standard_normal(exact.shape))
-        seconds, busy, fit = best(lambda seen=curve: curves.fit(losses.cleaned(seen)))
+        seconds, busy, fit = best(lambda points=curve: curves.fit(losses.cleaned(points)))
         error = np.abs(fit.b0 / fit.scale - b0[:, 0])
         detail = f"{JOBS} jobs x {EPOCHS} epochs, noise {noise:.0%}; error of b0: median {np.median(error):.1e}"
         detail += f"; processors {busy:.2f} s"

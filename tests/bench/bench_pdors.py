@@ -103,13 +103,13 @@ def losses() -> Iterator[dict[str, Any]]:
             "target": "below 1",
             "detail": f"{len(lost)} jobs, {sum(loss < 1e-6 for loss in lost)} exact, largest {100 * max(lost):.2f} %",
         }
-    lost, gone = literal_losses()
+    lost, lost_jobs = literal_losses()
     yield {
         "name": "pdors_mean_loss_literal_four_quanta",
         "value": round(100 * float(lost), 3),
         "unit": "%",
         "target": "-",
-        "detail": f"of all payoffs together, without finer quanta for small jobs; {gone} jobs lost",
+        "detail": f"of all payoffs together, without finer quanta for small jobs; {lost_jobs} jobs lost",
     }
 
 
@@ -127,13 +127,13 @@ def losses_of(sample_slots: tuple[float, ...], external: str) -> list[float]:
 def literal_losses() -> tuple[float, int]:
     """Return (lost share of all payoffs, jobs lost) with four quanta in a worker's slot, whatever the job."""
     best = reached = 0.0
-    gone = 0
+    lost_jobs = 0
     for world, job, occupied in random_worlds(500, 120, ODD):
         view, price = world.view(job, occupied), dict(world.policy.price)
         exact = reference_pdors.exact_payoff(job, view, price)
         literal = reference_pdors.quantum_payoff(job, view, price, 4, world.policy.mode)
-        best, reached, gone = best + exact, reached + literal, gone + (exact > 1e-6 >= literal)
-    return 1.0 - reached / best, gone
+        best, reached, lost_jobs = best + exact, reached + literal, lost_jobs + (exact > 1e-6 >= literal)
+    return 1.0 - reached / best, lost_jobs
 
 
 def competitive_ratio() -> Iterator[dict[str, Any]]:

@@ -44,10 +44,10 @@ def measure() -> Iterator[dict[str, Any]]:
     with cluster(nodes) as slurm:
         slurm.reserve()
         with engine_on(slurm) as engine:
-            late, seen = _starts(engine, nodes)
+            late, discovery = _starts(engine, nodes)
         starts = f"{len(late)} gangs, each on one server; {_median(late)}"
         yield _figure("start after the slot on free servers, p95", round(1000 * _p95(late)), "ms", "<= 1000", starts)
-        yield _figure("a killed launcher is seen", round(seen, 2), "s", "<= 5", "one of the two that watch")
+        yield _figure("a killed launcher is seen", round(discovery, 2), "s", "<= 5", "one of the two that watch")
         with engine_on(slurm) as engine:
             late = _back_to_back(engine, nodes)
         detail = f"{len(late)} gangs, each after another that had all of its server until then; {_median(late)}"
@@ -128,9 +128,9 @@ def _ends(engine: SlurmEngine, nodes: list[str]) -> tuple[int, int, float]:
             time.sleep(0.1)
         people = {mark for mark in marks if people_of(mark)} if people_of(STAYS_ON) else set()
         alive += len(people)
-        seen = [look(engine, handle) for handle in handles]
-        begun = sum(status.started_at is not None for status in seen)
-        assert begun, f"nothing ran: {seen[:1]}"
+        statuses = [look(engine, handle) for handle in handles]
+        begun = sum(status.started_at is not None for status in statuses)
+        assert begun, f"nothing ran: {statuses[:1]}"
         slots += begun
         for handle in handles:
             ended(engine, handle)

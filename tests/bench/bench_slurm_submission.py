@@ -110,8 +110,8 @@ class Way:
 
 def _ways(port: int, tenants: list[Tenant], callers: list[Program]) -> dict[str, Way]:
     def by(path: str, body: Callable[[], dict[str, Any]], calls: int) -> Callable[[int], None]:
-        sent = json.dumps(body())
-        return lambda who: _sent(port, tenants[who], callers[who].secret, path, sent, calls)
+        text = json.dumps(body())
+        return lambda who: _send(port, tenants[who], callers[who].secret, path, text, calls)
 
     return {
         "through the interface": Way(by("jobs/", _body, SUBMISSIONS), SUBMISSIONS),
@@ -150,7 +150,7 @@ def _rate(way: Way, clients: int) -> float:
     return clients * way.jobs / (time.monotonic() - begin)
 
 
-def _sent(port: int, tenant: Tenant, secret: str, path: str, body: str, calls: int) -> None:
+def _send(port: int, tenant: Tenant, secret: str, path: str, body: str, calls: int) -> None:
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "Accept": "application/json"}
     for _ in range(calls):
@@ -172,10 +172,10 @@ def _where_it_goes(
     what: str, tenant: Tenant, caller: Program, path: str, body: Callable[[], dict[str, Any]], times: int
 ) -> Iterator[dict[str, Any]]:
     """Measure the parts of a submission in one process, without the network. The profiler slows all parts alike."""
-    sent = body()
+    document = body()
 
     def submit() -> None:
-        answer = caller.post(f"tenants/{tenant.slug}/{path}", sent, key=secrets.token_hex(8))
+        answer = caller.post(f"tenants/{tenant.slug}/{path}", document, key=secrets.token_hex(8))
         assert answer.status_code == 201, answer.content
 
     submit()

@@ -72,11 +72,11 @@ async def _listen(
     delays = []
     try:
         for _ in range(TICKS):
-            heard = [asyncio.create_task(_hears_slot(one)) for one in sockets]
+            waits = [asyncio.create_task(_hears_slot(one)) for one in sockets]
             await asyncio.sleep(0.3)
             began = time.monotonic()
             await asyncio.to_thread(slot_tell, pool.pk)
-            delays.append([moment - began for moment in await asyncio.gather(*heard)])
+            delays.append([moment - began for moment in await asyncio.gather(*waits)])
     finally:
         await asyncio.gather(*(one.close() for one in sockets))
     return delays, grown

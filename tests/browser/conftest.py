@@ -22,7 +22,7 @@ from tests.web import web_server
 PATIENCE = 60.0  # seconds of a machine that now and then stands still; only what never comes takes so long
 AXE = "/static/axe.min.js"  # served by tests.web_process beside the product's own files
 
-ASKED = """async ([coloured, options]) => {
+AXE_SCRIPT = """async ([coloured, options]) => {
   axe.configure({rules: [{id: "color-contrast", selector: coloured}]});
   return (await axe.run(document, options)).violations;
 }"""
@@ -47,8 +47,8 @@ class Visitor:
         )
         self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
         self.page.on("requestfailed", self._failed)
-        self.page.on("request", lambda request: self._asked(request.url))
-        self.page.on("websocket", lambda socket: self._asked(socket.url.replace("ws:", "http:", 1)))
+        self.page.on("request", lambda request: self._check_host(request.url))
+        self.page.on("websocket", lambda socket: self._check_host(socket.url.replace("ws:", "http:", 1)))
         self.page.on(
             "response", lambda answer: answer.status >= 400 and self.complaints.append(f"{answer.status} {answer.url}")
         )
@@ -57,7 +57,7 @@ class Visitor:
         if "ERR_ABORTED" not in str(request.failure):  # the reader left before the answer came
             self.complaints.append(f"failed: {request.url} {request.failure}")
 
-    def _asked(self, address: str) -> None:
+    def _check_host(self, address: str) -> None:
         """Nothing is fetched from anywhere else; what stands in the page itself is not fetched."""
         if not address.startswith((self.address + "/", "data:", "blob:")):
             self.complaints.append(f"left the host: {address}")
@@ -70,7 +70,7 @@ class Visitor:
         options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
         options |= {"runOnly": rules} if rules else {}
         coloured = ", ".join(f"{part}, {part} *" for part in colours_of)
-        violations = self.page.evaluate(ASKED, [coloured, options])
+        violations = self.page.evaluate(AXE_SCRIPT, [coloured, options])
         return [
             f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}"
             for rule in violations

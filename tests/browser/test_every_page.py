@@ -86,17 +86,17 @@ def slides(one: Visitor, width: int) -> list[str]:
     return [f"spills at {width}: {each}" for each in one.page.evaluate(SPILT)]
 
 
-def wrong_with(one: Visitor, known: set[str]) -> list[str]:
+def wrong_with(one: Visitor, earlier_builds: set[str]) -> list[str]:
     """On the page that is open: widths that slide, and what axe-core says; of the dark theme only its colours.
 
-    `known`: builds that were judged. A page of nothing else is a repetition; in another one colours, which take
-    axe-core the longest, are looked at where the build is new.
+    `earlier_builds`: builds that were judged. A page of nothing else is a repetition; in another one colours, which
+    take axe-core the longest, are looked at where the build is new.
     """
     builds = one.page.evaluate(BUILDS)
-    fresh = [part for part, build in builds if build not in known]
+    fresh = [part for part, build in builds if build not in earlier_builds]
     if not fresh:
         return []
-    known |= {build for _, build in builds}
+    earlier_builds |= {build for _, build in builds}
     faults = [line for width in WIDTHS for line in slides(one, width)] + one.axe(colours_of=fresh)
     one.page.emulate_media(color_scheme="dark")
     faults += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
@@ -104,7 +104,7 @@ def wrong_with(one: Visitor, known: set[str]) -> list[str]:
     return faults
 
 
-def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
+def looked_at(one: Visitor, path: str, earlier_builds: set[str]) -> list[str] | None:
     """What is wrong with the page, or None if this person may not open it."""
     complaints = len(one.complaints)
     status = one.open(path).status
@@ -112,7 +112,7 @@ def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
         del one.complaints[complaints:]  # the browser calls a refusal an error
         return None
     one.page.wait_for_selector(".htmx-request", state="detached")  # what the page fetches is a part of it
-    return [f"{path}: {line}" for line in wrong_with(one, known)]
+    return [f"{path}: {line}" for line in wrong_with(one, earlier_builds)]
 
 
 def owner_without_a_market() -> User:
@@ -125,7 +125,7 @@ def test_pages_of_the_interface_are_four_screens_at_most(visit: Act, act: Act) -
     one = visit(act(owner_without_a_market))
     paths = [DOCS, f"{DOCS}?method=GET", *(f"{DOCS}{group.tag}/" for group in groups())]
     heights = {}
-    for path in paths + [f"{DOCS}{shown.tag}/{name}/" for name, shown in operations().items()]:
+    for path in paths + [f"{DOCS}{operation.tag}/{name}/" for name, operation in operations().items()]:
         one.open(path)
         heights[path] = one.page.evaluate("document.documentElement.scrollHeight") / SCREEN
     assert not {path: height for path, height in heights.items() if height > BUDGETS["screens"]}
@@ -144,11 +144,11 @@ def test_an_address_of_before_arrives_at_the_operation(visit: Act, act: Act) -> 
 @pytest.mark.wide
 def test_every_page_is_for_everybody(visit: Act, act: Act) -> None:
     world = act(traded_world)
-    known: set[str] = set()
+    earlier_builds: set[str] = set()
     wrong: list[str] = []
     for role in (OWNER, BILLING, VIEWER, AUDITOR, OPERATOR):
         one = visit(world.people[role], zone=hour_before_midnight())
-        answers = {path: looked_at(one, path, known) for path in visits.addresses(world.places, role)}
+        answers = {path: looked_at(one, path, earlier_builds) for path in visits.addresses(world.places, role)}
         wrong += [f"{role}: {line}" for lines in answers.values() for line in lines or []]
         refused = [path for path, lines in answers.items() if lines is None]
         wrong += [f"{role} may not open {path}" for path in refused if is_own(role, path)]
@@ -160,7 +160,7 @@ def test_every_page_is_for_everybody(visit: Act, act: Act) -> None:
 def test_every_page_is_for_everybody_at_200_per_cent(visit: Act, act: Act) -> None:
     """In a window of 1440 by 900 that is zoomed to twice the size. Those who see each page are enough."""
     world = act(traded_world)
-    known: set[str] = set()
+    earlier_builds: set[str] = set()
     wrong: list[str] = []
     for role, paths in (
         (OWNER, visits.addresses(world.places, OWNER)),
@@ -173,18 +173,18 @@ def test_every_page_is_for_everybody_at_200_per_cent(visit: Act, act: Act) -> No
                 continue  # the owner has been there
             one.open(path)
             one.page.wait_for_selector(".htmx-request", state="detached")
-            wrong += [f"{role} {path}: {line}" for line in wrong_at_zoom(one, known)]
+            wrong += [f"{role} {path}: {line}" for line in wrong_at_zoom(one, earlier_builds)]
         one.page.close()
     assert not wrong, "\n".join(wrong)
 
 
-def wrong_at_zoom(one: Visitor, known: set[str]) -> list[str]:
+def wrong_at_zoom(one: Visitor, earlier_builds: set[str]) -> list[str]:
     """As `wrong_with`, in the one width that the window has."""
     builds = one.page.evaluate(BUILDS)
-    fresh = [part for part, build in builds if build not in known]
+    fresh = [part for part, build in builds if build not in earlier_builds]
     if not fresh:
         return []
-    known |= {build for _, build in builds}
+    earlier_builds |= {build for _, build in builds}
     slide = [f"slides sideways by {one.sideways()}: {one.page.evaluate(WIDE)}"] if one.sideways() > 0 else []
     faults = slide + one.axe(colours_of=fresh)
     one.page.emulate_media(color_scheme="dark")
@@ -202,8 +202,8 @@ def is_own(role: str, path: str) -> bool:
 @pytest.mark.wide
 def test_pages_before_the_log_in_are_for_everybody(visit: Act, act: Act) -> None:
     world = act(traded_world)
-    one, known = visit(None), set[str]()
-    answers = [looked_at(one, path, known) for path in visits.before_the_log_in(world.places)]
+    one, earlier_builds = visit(None), set[str]()
+    answers = [looked_at(one, path, earlier_builds) for path in visits.before_the_log_in(world.places)]
     assert None not in answers
     wrong = [line for lines in answers for line in lines or []]
     assert not wrong, "\n".join(wrong)

@@ -105,8 +105,8 @@ def test_the_sentence_behind_a_sign_stays_while_its_part_moves(visit: Act, act: 
     act(slot_tell, pool.pk)
     one.page.wait_for_selector("#prices-live > :first-child:not([data-before])")
     one.page.wait_for_load_state("networkidle")
-    shown = [place.is_visible() for place in one.page.locator(f"{SENTENCE} p").all()]
-    assert shown == [False] * (len(shown) - 1) + [True]
+    visibilities = [place.is_visible() for place in one.page.locator(f"{SENTENCE} p").all()]
+    assert visibilities == [False] * (len(visibilities) - 1) + [True]
     one.page.keyboard.press("Escape")
     assert one.page.locator(f"{SENTENCE}[open]").count() == 0
 

@@ -96,8 +96,8 @@ def test_the_report_is_read_in_a_browser(chromium: Any, reports: dict[str, Path]
     [saved] = (
         row for key, row in rows(reports[form]).items() if key[1:] == ("market", "alone", "all", "", "", "saved")
     )
-    shown = page.locator(".price [data-figure]").first.inner_text()
-    assert abs(float(shown.replace(THOUSANDS, "").replace("−", "-")) - float(saved[0])) <= 0.5
+    figure = page.locator(".price [data-figure]").first.inner_text()
+    assert abs(float(figure.replace(THOUSANDS, "").replace("−", "-")) - float(saved[0])) <= 0.5
     assert page.locator("section.panel").count() >= 6
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     context.close()

@@ -247,16 +247,16 @@ def test_a_zoom_into_the_chart_stays_while_its_part_is_replaced(visit: Act, act:
     one.page.mouse.down()
     one.page.mouse.move(box["x"] + box["width"] * 0.9, height, steps=5)
     one.page.mouse.up()
-    chosen = leftmost()
-    assert chosen != whole
+    left_edge = leftmost()
+    assert left_edge != whole
     one.page.evaluate(BLANK)
     act(submit, pool, user, "arrived-meanwhile")
     one.page.wait_for_function("() => !window.first.isConnected")
     one.page.wait_for_selector(".plot canvas")
     one.page.wait_for_load_state("networkidle")
-    assert leftmost() == chosen
+    assert leftmost() == left_edge
     one.page.emulate_media(color_scheme="dark")  # all charts are drawn anew
-    assert leftmost() == chosen
+    assert leftmost() == left_edge
     one.page.locator(".plot[data-chart=price] .u-over").dblclick()
     assert leftmost() == whole
 

@@ -72,14 +72,14 @@ def chat_off(person: User) -> None:
 def test_pages_of_notices_are_for_everybody_at_twice_their_size(visit: Act, act: Act) -> None:
     _, person = act(owner_with_notices)
     one = visit(person)
-    wrong = seen(one, "none", PATHS)
+    wrong = flaws_in(one, "none", PATHS)
     for state, change in (("on", chat_on), ("fails", chat_fails), ("off", chat_off)):
         act(change, person)
-        wrong += seen(one, state, ("/notices/choices/",))
+        wrong += flaws_in(one, state, ("/notices/choices/",))
     assert wrong == []
 
 
-def seen(one: Visitor, state: str, paths: tuple[str, ...]) -> list[str]:
+def flaws_in(one: Visitor, state: str, paths: tuple[str, ...]) -> list[str]:
     wrong = []
     for path in paths:
         for scheme in ("light", "dark"):

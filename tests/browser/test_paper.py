@@ -28,15 +28,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.wide
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("chosen", [None, "dark"])
+@pytest.mark.parametrize("choice", [None, "dark"])
 def test_a_report_is_printed_whole_and_dark_on_white(
-    chromium: Any, report: Path, theme: str, chosen: str | None
+    chromium: Any, report: Path, theme: str, choice: str | None
 ) -> None:
     page = chromium.new_page(color_scheme=theme, viewport={"width": LANDSCAPE, "height": 700})
     page.goto(report.as_uri())
-    if chosen:
-        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", chosen)
-    assert page.evaluate(BRIGHT) == (theme == "dark" or chosen == "dark")
+    if choice:
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", choice)
+    assert page.evaluate(BRIGHT) == (theme == "dark" or choice == "dark")
     page.emulate_media(media="print", color_scheme=theme)
     assert not page.evaluate(BRIGHT)
     assert max(page.evaluate(BEYOND)) <= LANDSCAPE

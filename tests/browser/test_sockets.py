@@ -106,11 +106,11 @@ def test_billing_is_not_told_that_a_job_moved(web: str) -> None:
     assert not [topic for topic in topics if topic.startswith("job")]
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_stranger_gets_no_socket(web: str, known: bool) -> None:
+@pytest.mark.parametrize("has_account", [True, False])
+def test_stranger_gets_no_socket(web: str, has_account: bool) -> None:
     _, ((lumen, _),) = members("lumen")
     with pytest.raises(InvalidStatus) as refused:
-        listen(web, lumen, make_person() if known else None)
+        listen(web, lumen, make_person() if has_account else None)
     assert refused.value.response.status_code == 403
 
 
@@ -196,11 +196,11 @@ def test_socket_closes_when_the_membership_or_the_session_ends(act: Callable[...
 
 
 def test_a_broker_that_does_not_answer_undoes_nothing(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
-    def gone(*_: object) -> None:
+    def no_layer(*_: object) -> None:
         raise ConnectionError("no broker")
 
     pool, ((lumen, _),) = members("lumen")
-    monkeypatch.setattr(notify, "get_channel_layer", gone)
+    monkeypatch.setattr(notify, "get_channel_layer", no_layer)
     tell(lumen, pool, job=9)
     with scope(lumen):
         assert Event.objects.filter(subject="job:9").exists()

@@ -43,7 +43,7 @@ def live(one: Visitor, path: str) -> None:
     one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
 
 
-def seen(one: Visitor, selector: str, text: str) -> bool:
+def has_text(one: Visitor, selector: str, text: str) -> bool:
     return text in " ".join(one.page.locator(selector).all_inner_texts())
 
 
@@ -90,7 +90,7 @@ def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> 
 
     renter.open("/t/lumen/submit/?by=detail")
     fill(renter, "speech-base")
-    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"))
+    until(lambda: has_text(renter, "#quote .verdict", "Would be admitted"))
     renter.page.click("button[name=submit]")
     renter.page.wait_for_selector("h1:has-text('speech-base') >> text=Queued")
     renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
@@ -99,16 +99,16 @@ def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> 
         act(slot_passes, pool)
         if act(is_awarded, pool):
             break
-    until(lambda: not seen(renter, "h1", "Queued"))
-    until(lambda: seen(renter, "#job-live", "running, held"))
-    until(lambda: seen(owner, "#share-money", "batch job"))
-    until(lambda: seen(owner, "#share-lead", "Renters pay you"))
+    until(lambda: not has_text(renter, "h1", "Queued"))
+    until(lambda: has_text(renter, "#job-live", "running, held"))
+    until(lambda: has_text(owner, "#share-money", "batch job"))
+    until(lambda: has_text(owner, "#share-lead", "Renters pay you"))
 
     for _ in range(3):
         act(slot_passes, pool)
     until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0)
     until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0)
-    assert seen(ledger, "#ledger-entries .lend", "+")
+    assert has_text(ledger, "#ledger-entries .lend", "+")
 
 
 def is_awarded(pool: Pool) -> bool:

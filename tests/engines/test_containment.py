@@ -201,11 +201,11 @@ open("/tmp/bourse-x", "w").write("x")
 
 
 @only_root
-@pytest.mark.parametrize("seen", ["all", "alone"])
-def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path, seen: str) -> None:
+@pytest.mark.parametrize("visibility", ["all", "alone"])
+def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path, visibility: str) -> None:
     for path in (apart, apart / TEMPORARY.parent, apart / TEMPORARY):
         os.chown(path, 65_534, 65_534)
-    command = [sys.executable, "-c", AS_NOBODY, str(apart), seen]
+    command = [sys.executable, "-c", AS_NOBODY, str(apart), visibility]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.stdout == "[]\n":
         pytest.skip("this machine gives such spaces to root alone")
@@ -325,7 +325,7 @@ def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.
     """By the account of its own, by Landlock where it stays root, and by both. Ports: by Landlock in any case."""
     usual = possible()
     assert usual.own, "the copy of Python does not work"
-    chosen = {
+    rights = {
         "account": rights_behind(monkeypatch, (False, False)) if how == "account" else usual,
         "walls": replace(usual, own=False, bare=True, alone=False),
         "both": rights_behind(monkeypatch, (True, False)) if how == "both" else usual,
@@ -333,7 +333,7 @@ def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.
     }[how]
     if how != "account" and not (usual.readable and landlock_version() >= 6):
         pytest.skip("this kernel's Landlock cannot")
-    with engine_in(rights=chosen) as engine, listening() as port:
+    with engine_in(rights=rights) as engine, listening() as port:
         keys = [engine.root.parent / name for name in ("secret_key", "passwords.json")]
         for key in keys:
             write_private(key, "secret")
@@ -349,10 +349,10 @@ def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.
         for handle in handles:
             until(lambda: "peeked" in text_of(engine, handle), lambda: story(engine, handle), engine=engine)  # noqa: B023
         accounts = [process_of(engine, handle, "worker").uids().real for handle in handles]
-        assert len(set(accounts)) == (2 if chosen.own else 1)
+        assert len(set(accounts)) == (2 if rights.own else 1)
         for handle, account in zip(handles, accounts, strict=True):
             text = text_of(engine, handle)
-            assert (account >= FIRST_ACCOUNT) == chosen.own
+            assert (account >= FIRST_ACCOUNT) == rights.own
             assert f"account {account}\n" in text
             assert "worked" not in text
             assert text.count("refused") == 5 + len(named["files"]) + len(named["ports"])

@@ -83,11 +83,11 @@ def test_gang_of_which_nothing_is_known_keeps_its_row_and_is_refunded_after_the_
     pool, tenant, award = world(seconds=60)
     engine: Any = Silent()
     runs_tick(engine=engine, at=timezone.now())
-    seen = run_of(award).seen_at
+    last_look = run_of(award).seen_at
     later = timezone.now() + timedelta(seconds=19)
     assert runs_tick(engine=engine, at=later).ended == 0
     run = run_of(award)
-    assert (run.state, run.seen_at, run.detail) == (RunState.STARTING, seen, "")
+    assert (run.state, run.seen_at, run.detail) == (RunState.STARTING, last_look, "")
     assert runs_watch(pool=pool, at=later) == 0
     assert runs_watch(pool=pool, at=later + timedelta(seconds=3)) == 1
     assert (again(award).state, again(award).returned) == (AwardState.VOID, 30)

@@ -70,8 +70,8 @@ def addresses(award: Award, slug: str = "lumen") -> tuple[str, str]:
     return f"/t/{slug}/jobs/{award.job_id}/", f"/api/v1/tenants/{slug}/jobs/{award.job_id}/logs/"
 
 
-def first_words(shown: dict[str, Any]) -> list[str]:
-    return [line["text"] for line in shown["lines"]]
+def first_words(log: dict[str, Any]) -> list[str]:
+    return [line["text"] for line in log["lines"]]
 
 
 def test_programs_read_the_log_of_each_run_by_its_number(award: Award) -> None:
@@ -79,13 +79,13 @@ def test_programs_read_the_log_of_each_run_by_its_number(award: Award) -> None:
     newest = client.get(api).json()
     assert (first_words(newest), newest["run_number"], newest["runs"]) == (["gamma 0", "gamma 1"], 3, 3)
     for number, word in enumerate(("alpha", "beta", "gamma"), 1):
-        shown = client.get(f"{api}?run_number={number}").json()
-        assert (first_words(shown), shown["run_number"], shown["sentence"]) == ([f"{word} 0", f"{word} 1"], number, "")
+        log = client.get(f"{api}?run_number={number}").json()
+        assert (first_words(log), log["run_number"], log["sentence"]) == ([f"{word} 0", f"{word} 1"], number, "")
         assert first_words(client.get(f"{api}?run_number={number}&who=worker 1").json()) == [f"{word} 1"]
         file = client.get(f"{api}file/?run_number={number}", headers={"accept": "text/plain"})
         assert file.getvalue().decode().splitlines()[1].endswith(f"Z worker 1 {word} 1")
         assert f"job-{award.job_id}-run-{number}.log" in file.headers["Content-Disposition"]
-    assert shown == newest
+    assert log == newest
     progress = client.get(api.replace("logs", "progress")).json()
     assert [row["run_number"] for row in progress["runs"]] == [3, 2, 1]
     assert progress["runs"][0]["run"] == newest["run"]
@@ -155,8 +155,8 @@ def test_run_that_is_older_than_the_list_is_found(award: Award, monkeypatch: pyt
     monkeypatch.setattr("scheduling.jobs.read_run.MOST_RUNS", 2)
     monkeypatch.setattr(read_run, "MOST_RUNS", 2)
     client, (page, api) = client_as(VIEWER, award.tenant), addresses(award)
-    shown = client.get(f"{api}?run_number=1").json()
-    assert (first_words(shown)[0], shown["run_number"], shown["runs"]) == ("alpha 0", 1, 3)
+    log = client.get(f"{api}?run_number=1").json()
+    assert (first_words(log)[0], log["run_number"], log["runs"]) == ("alpha 0", 1, 3)
     assert client.get(api).json()["run_number"] == 3
     html = " ".join(client.get(f"{page}?run=1").content.decode().split())
     assert "alpha 1" in html
@@ -206,8 +206,8 @@ def test_log_that_is_gone_is_said_with_the_reason(award: Award, root: Path, sett
     for run in (first, second):
         shutil.rmtree(root / f"job-{award.job_id}" / run.key)
     for number, sentence in ((1, NO_LOG), (2, NEVER_BEGAN)):
-        shown = client.get(f"{api}?run_number={number}")
-        assert (shown.status_code, shown.json()["lines"], shown.json()["sentence"]) == (200, [], sentence)
+        reply = client.get(f"{api}?run_number={number}")
+        assert (reply.status_code, reply.json()["lines"], reply.json()["sentence"]) == (200, [], sentence)
         html = client.get(f"{page}?run={number}").content.decode()
         assert sentence in html
         assert "Download all of it" not in html

@@ -48,7 +48,7 @@ OPERATOR = access_of_system("the tests")
 PROGRAM = {"name": "trainer", "parameters": PARAMETERS | {"minibatch_ms": 20.0}}
 
 
-class Told:
+class RecordingEngine:
     """An engine that only remembers what it was told."""
 
     name = "local"
@@ -106,7 +106,7 @@ def runs() -> list[Run]:
 
 def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None:
     pool, renter, job = make_running({"name": "dominant_resource_fairness"})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     alone, (end, _) = engine.members(), next(iter(engine.gangs.values()))
     assert end == (moment(pool, 1) + timedelta(seconds=8)).timestamp()
@@ -126,7 +126,7 @@ def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None
 def test_a_gang_whose_boundary_is_decided_while_it_is_looked_at_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read of the boundary takes two questions; the decision may be committed after the first one."""
     pool, _, job = make_running({"name": "srtf", "workers": 4})
-    engine, questions = Told(), list[str]()
+    engine, questions = RecordingEngine(), list[str]()
     tick(pool, engine, 0)
     slot_settle(pool_id=pool.pk, slot=0, at=moment(pool, 1))  # the first half of a boundary
 
@@ -151,7 +151,7 @@ def test_a_gang_whose_boundary_is_decided_while_it_is_looked_at_goes_on(monkeypa
 
 def test_a_gang_that_cannot_go_on_elsewhere_keeps_its_members_when_others_come() -> None:
     pool, renter, _ = make_running({"name": "dominant_resource_fairness"}, unbroken=True)
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     alone = engine.members()
     for _ in range(2):
@@ -165,7 +165,7 @@ def test_a_gang_that_cannot_go_on_elsewhere_keeps_its_members_when_others_come()
 
 def test_a_gang_waits_for_the_decision_and_is_stopped_when_its_job_is_paused() -> None:
     pool, renter, job = make_running({"name": "srtf", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     runs_tick(engine=engine, at=moment(pool, 1.1))  # the clock has not come to the boundary yet
     assert not engine.stopped
@@ -176,7 +176,7 @@ def test_a_gang_waits_for_the_decision_and_is_stopped_when_its_job_is_paused() -
 
 def test_a_gang_whose_job_is_cancelled_is_gone_at_the_end_of_the_slot_that_is_paid() -> None:
     pool, renter, job = make_running({"name": "srtf", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     job_cancel(job_id=job.pk, by=member(renter), at=moment(pool, 0.4))
     tick(pool, engine, 0.5)
@@ -192,7 +192,7 @@ def test_a_gang_waits_a_tenth_of_a_slot_for_its_decision_and_no_longer_than_a_mi
     with as_superuser():
         Pool.objects.filter(pk=pool.pk).update(slot_seconds=slot)
     pool.refresh_from_db()
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     ((end, _),) = engine.gangs.values()
     assert end == moment(pool, 1).timestamp() + waits
@@ -200,7 +200,7 @@ def test_a_gang_waits_a_tenth_of_a_slot_for_its_decision_and_no_longer_than_a_mi
 
 def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:
     pool, _, job = make_running({"name": "srtf", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     (first,) = engine.gangs
     engine.ended[first] = STOPPED
@@ -212,7 +212,7 @@ def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:
 
 def test_a_gang_on_a_lost_server_is_stopped_at_once_and_begun_again_elsewhere_with_the_next_slot() -> None:
     pool, _, job = make_running({"name": "gandiva_fair", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     (first,) = engine.gangs
     assert {member.partition("@")[2] for member in engine.members()} == {"s01"}
@@ -241,7 +241,7 @@ def test_a_job_that_has_begun_outlasts_the_loss_of_the_only_server_that_holds_it
     make_cells(large, owner, {"worker": 6, "ps": 4})
     demand = {"worker_demand": {"worker": 6}, "ps_demand": [], "max_workers": 1, "unbroken": True}
     job = make_elastic_job(pool, owner if is_free else renter, slots=30, program=PROGRAM, **demand)
-    engine = Told()
+    engine = RecordingEngine()
     for slot in (0, 1):
         tick(pool, engine, slot)
     server_lose(server=large, by=OPERATOR, reason="smoke", at=moment(pool, 1.5))
@@ -263,7 +263,7 @@ def test_a_program_that_keeps_its_size_is_begun_anew_where_its_server_hosts_noth
     row = register(program_member(renter), **script)
     program = {"name": "script", "version": row.version, "parameters": {}}
     job = make_elastic_job(pool, renter, slots=30, program=program, ps_demand=[], unbroken=True)
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     (first,) = engine.gangs
     alone = engine.members()
@@ -284,7 +284,7 @@ def test_a_program_that_keeps_its_size_is_begun_anew_where_its_server_hosts_noth
 
 def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
     pool, _, job = make_running({"name": "srtf", "workers": 4}, slots=1, epochs=4)  # by its estimates: four slots
-    engine = Told()
+    engine = RecordingEngine()
     engine.progress = {"epoch": 2, "epochs": 4}
     tick(pool, engine, 0)
     tick(pool, engine, 0.5)
@@ -308,7 +308,7 @@ def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
 def test_a_slot_that_was_bought_after_the_programs_end_comes_back_at_once(end: str) -> None:
     """The boundary was decided before the engine had looked. The platform did not fail, so nobody is told that."""
     pool, renter, job = make_running({"name": "srtf", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     tick(pool, engine, 0)
     tick(pool, engine, 0.5)
     advance(pool, 1.1)
@@ -333,9 +333,9 @@ def test_more_ports_are_taken_and_those_in_use_are_kept() -> None:
     has = ports.take("00ff00", {"coordinator": 1, "ps": 1, "worker": 2})
     more = ports.more("00ff00", has, {"coordinator": 1, "ps": 2, "worker": 1})
     assert (more["worker"], more["ps"][:1], len(more["ps"])) == (has["worker"], has["ps"], 2)
-    listed = [port for role in more.values() for port in role]
-    assert len(set(listed)) == len(listed)
-    assert not set(listed) & {port for role in ports.take("00ff01", {"worker": 9}).values() for port in role}
+    all_ports = [port for role in more.values() for port in role]
+    assert len(set(all_ports)) == len(all_ports)
+    assert not set(all_ports) & {port for role in ports.take("00ff01", {"worker": 9}).values() for port in role}
 
 
 @pytest.fixture
@@ -388,7 +388,7 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
 def test_a_gang_that_its_cluster_would_end_soon_goes_on_in_another_run_of_its_slot() -> None:
     """Its engine paused it (0357): that is no loss, so nothing comes back, and the slot is paid once."""
     pool, renter, job = make_running({"name": "srtf", "workers": 4})
-    engine = Told()
+    engine = RecordingEngine()
     for slot in (0, 1, 1.2):
         tick(pool, engine, slot)
     (first,) = engine.gangs

@@ -16,7 +16,7 @@ import pytest
 
 from scheduling.engines import base
 from scheduling.engines.base import Engine
-from scheduling.runs import engines as known
+from scheduling.runs import engines as engine_makers
 from scheduling.runs.figures import CAUSES
 from tests.soak.cluster.engine import Cluster
 from tests.soak.engine import Double
@@ -59,7 +59,9 @@ def literals(kind: str) -> Iterator[tuple[str, str]]:
 
 
 def test_the_kinds_are_those_that_the_product_can_make() -> None:
-    makers = [each for name, each in vars(known).items() if inspect.isfunction(each) and name.endswith("_engine")]
+    makers = [
+        each for name, each in vars(engine_makers).items() if inspect.isfunction(each) and name.endswith("_engine")
+    ]
     assert {"local", "slurm"} <= set(KINDS)
     assert {get_type_hints(maker)["return"] for maker in makers} == set(KINDS.values())
 

@@ -34,7 +34,7 @@ from tests.catalogue.builders import member as brings
 from tests.database import as_superuser
 from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, until
 from tests.engines.market import PARAMETERS
-from tests.engines.test_elastic_runs import Told
+from tests.engines.test_elastic_runs import RecordingEngine
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, slots_of
@@ -77,7 +77,7 @@ class World:
         spec = {"slots": 1, "epochs": MOST, "program": PROGRAM, "chunks": 8, "max_workers": 8}
         self.job = make_elastic_job(self.pool, self.renter, **spec | {"until_converged": until})
         self.other = make_elastic_job(self.pool, self.renter, 0.0, **spec)
-        self.engine = Told()
+        self.engine = RecordingEngine()
 
     def tick(self, slot: float, *, clock: bool = True) -> None:
         at = moment(self.pool, slot)
@@ -99,7 +99,7 @@ class World:
         with scope_disabled("the test looks at a run"):
             return Run.objects.select_related("award").filter(job=self.job).latest("pk")
 
-    def heard(self) -> JobReport:
+    def report_row(self) -> JobReport:
         with scope_disabled("the test looks at what was heard"):
             return JobReport.objects.get(job=self.job)
 
@@ -128,8 +128,8 @@ def test_a_job_whose_loss_flattens_is_given_fewer_units_and_ends_where_it_has_co
     world.tick(0)
     world.report(falling(20))
     world.tick(0.5, clock=False)
-    assert world.heard().source == "fitted"
-    assert world.heard().epochs_left == pytest.approx(FLAT - 20, abs=1)
+    assert world.report_row().source == "fitted"
+    assert world.report_row().epochs_left == pytest.approx(FLAT - 20, abs=1)
     world.tick(1)
     assert world.units(1) < world.units(0)
     assert world.units(1, world.other) >= world.units(0, world.other)
@@ -161,10 +161,10 @@ def test_the_intervals_stored_view_is_what_was_believed_and_says_the_same_plan_a
     world.report(falling(20), seconds=0.5)
     world.tick(0.5, clock=False)
     world.tick(1)
-    rest, speed = world.heard().epochs_left, tuple(world.heard().speed)
+    rest, speed = world.report_row().epochs_left, tuple(world.report_row().speed)
     world.report(falling(24), seconds=0.5)  # what is heard later changes nothing of the interval
     world.tick(1.5, clock=False)
-    assert world.heard().epochs_left != rest
+    assert world.report_row().epochs_left != rest
     with scope_disabled("the test looks at an interval"):
         view = records.view_from(contents_of(Interval.objects.get(pool=world.pool, slot=1)).view)
     index = next(place for place, job in enumerate(view.waiting) if job.number == world.job.pk)
@@ -195,11 +195,11 @@ def test_reports_that_are_heard_again_change_nothing_and_a_job_ends_once(folder:
     world.tick(0)
     world.report(falling(40))
     world.tick(0.5, clock=False)
-    before = world.heard().heard_at
+    before = world.report_row().heard_at
     with scope_disabled("the test hears it again"):
         run = Run.objects.select_related("award__pool", "award__job").get(job=world.job)
         assert reports_hear([run], at=moment(world.pool, 0.6)) == []
-    assert world.heard().heard_at == before
+    assert world.report_row().heard_at == before
     assert len([event for event in events("job_finished") if event.subject == f"job:{world.job.pk}"]) == 1
 
 
@@ -254,7 +254,7 @@ def test_a_job_without_a_target_is_ended_by_nobody_and_its_speed_counts(folder: 
     world.tick(0)
     world.report([1.0] * 40, seconds=0.5)
     world.tick(0.5, clock=False)
-    report = world.heard()
+    report = world.report_row()
     assert (report.losses, report.source, report.epochs_left) == ([], "", None)
     assert len(report.speed) == 4
     assert again(world.job).state == JobState.RUNNING
@@ -264,7 +264,7 @@ class Own(World):
     """The first job's program is of people's own: workers alone, and what it says are numbers by name."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.engine = folder, Told()
+        self.folder, self.engine = folder, RecordingEngine()
         self.pool, self.owner, self.renter = make_elastic(OPTIMUS)
         allow(self.renter)
         version = register(brings(self.renter), name="script", shape="independent", command=None, script="true")
@@ -341,12 +341,12 @@ def test_a_real_gang_ends_where_its_loss_has_converged_and_its_rival_trains_on(e
         runs_tick(engine=engine, at=now)
         return again(number)
 
-    def heard() -> JobReport | None:
+    def newest_report() -> JobReport | None:
         passes(job)
         with scope_disabled("the test looks at what was heard"):
             return JobReport.objects.filter(job=job).first()
 
-    until(lambda: (row := heard()) is not None and row.source in ("fitted", "converged"), patience=PATIENCE)
+    until(lambda: (row := newest_report()) is not None and row.source in ("fitted", "converged"), patience=PATIENCE)
     until(lambda: passes(job).state == JobState.FINISHED, patience=PATIENCE)
     ended, awards = again(job), slots_of(job)
     assert ended.reason_code == "converged"

@@ -96,10 +96,10 @@ def test_full_log_says_so_once_and_ends_with_the_last_lines(tmp_path: Path, monk
         now += 1.0
     assert speaker.log("engine") == ["worker 0 writes more than it may: its lines are left out from here on."]
     speaker.end()
-    heard = speaker.log()
-    first_lines = len(heard) - LAST_LINES
-    assert heard == [f"line {number}" for number in [*range(first_lines), *range(500 - LAST_LINES, 500)]]
-    left_out = 500 - len(heard)
+    lines = speaker.log()
+    first_lines = len(lines) - LAST_LINES
+    assert lines == [f"line {number}" for number in [*range(first_lines), *range(500 - LAST_LINES, 500)]]
+    left_out = 500 - len(lines)
     assert speaker.log("engine")[1:] == [f"{left_out} lines were left out before the last ones.", "Ended."]
     assert speaker.crew.folder.log.stat().st_size < 3_000 + 50 * (LAST_LINES + 4)
 

@@ -172,8 +172,8 @@ def test_page_and_file_show_a_strangers_bytes_as_text(runs: Path) -> None:
     assert whole.headers["X-Content-Type-Options"] == "nosniff"
     assert whole.getvalue().decode().splitlines()[1].endswith("Z worker 0 calm")
     api = f"/api/v1/tenants/lumen/jobs/{award.job_id}/logs/"
-    shown = client.get(f"{api}?search=HELLO&level=warning").json()["lines"]
-    assert [(line["who"], line["level"]) for line in shown] == [("worker 1", "error")]
+    lines = client.get(f"{api}?search=HELLO&level=warning").json()["lines"]
+    assert [(line["who"], line["level"]) for line in lines] == [("worker 1", "error")]
     assert client.get(f"{api}file/", headers={"accept": "text/plain"}).getvalue().count(b"\n") == 2
     assert client_as("owner", make_tenant("castor")).get(f"/t/castor/jobs/{award.job_id}/log/").status_code == 404
 

@@ -105,11 +105,11 @@ def test_what_came_along_is_run_and_what_it_wrote_is_fetched(settings: Any) -> N
         _, tenant, award = world(workers=1, script=script, archive=archive_with("src/train.py", content=train))
         drive(engine, award, RunState.FINISHED)
         client, base = client_as("viewer", tenant), f"/api/v1/tenants/renter/jobs/{award.job_id}/files/"
-        listed = client.get(base).json()
+        listing = client.get(base).json()
         content = client.get(f"{base}content/", {"path": "checkpoint/model"})
         link = client.get(f"{base}content/", {"path": "model"})
-    assert [file["path"] for file in listed["files"]] == ["checkpoint/model", "closed/x", "src/train.py"]
-    assert (listed["left_out"], listed["sentence"]) == (1, "")
+    assert [file["path"] for file in listing["files"]] == ["checkpoint/model", "closed/x", "src/train.py"]
+    assert (listing["left_out"], listing["sentence"]) == (1, "")
     assert b"".join(content.streaming_content) == b"trained"
     assert link.status_code == 404
 
@@ -126,10 +126,10 @@ def test_what_a_lost_attempt_wrote_is_read_beside_the_log_of_the_next_one(settin
         (engine.root / f"job-{award.job_id}" / "work" / "checkpoint" / "done").touch()
         drive(engine, awarded_again(award), RunState.FINISHED)
         client, base = client_as("viewer", tenant), f"/api/v1/tenants/renter/jobs/{award.job_id}/logs/"
-        shown = [client.get(base, {"run_number": number}).json() for number in (1, 2)]
-    texts = [[line["text"] for line in each["lines"] if line["who"] != "engine"] for each in shown]
+        logs = [client.get(base, {"run_number": number}).json() for number in (1, 2)]
+    texts = [[line["text"] for line in each["lines"] if line["who"] != "engine"] for each in logs]
     assert texts == [["attempt 1"], ["attempt 2"]]
-    assert (shown[0]["runs"], shown[0]["run"]) == (2, first.pk)
+    assert (logs[0]["runs"], logs[0]["run"]) == (2, first.pk)
 
 
 def test_a_missing_interpreter_is_refunded_and_the_job_waits_again() -> None:

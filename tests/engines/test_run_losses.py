@@ -244,7 +244,7 @@ def test_loss_that_is_heard_of_after_the_end_lets_its_job_wait_again(
     assert (again(job).state, again(job).reason_code) == (JobState.STOPPED, "reservation_ended")
     paid = money(owner)[2]
     monkeypatch.setattr("scheduling.runs.ends.losses_in_a_row", lambda job_id: losses)
-    _ends(award, LOST, award.end + lost_at, heard=award.end + 0.6)
+    _ends(award, LOST, award.end + lost_at, news_slot=award.end + 0.6)
     row = again(job)
     assert (row.state, row.attempt, row.arrival) == (state, int(state != "stopped"), job.arrival)
     assert (again(award).state, again(award).returned, money(owner)[2]) == (AwardState.DONE, 0, paid)
@@ -264,7 +264,7 @@ def test_loss_that_is_heard_of_after_the_end_lets_its_job_wait_again(
     second = awards_of(job)[1]
     assert second.attempt == 1
     _running(second, "second")
-    _ends(second, FINISHED, second.end - 0.5, heard=second.end - 0.4)
+    _ends(second, FINISHED, second.end - 0.5, news_slot=second.end - 0.4)
     advance(pool, second.end + 0.1)
     assert again(job).state == JobState.FINISHED
     assert is_proved(pool)
@@ -289,11 +289,11 @@ def _running(award: Award, key: str) -> None:
     _opened(award, seen_at=end, started_at=start, state="running", key=key)
 
 
-def _ends(award: Award, end: str, slot: float, heard: float) -> None:
+def _ends(award: Award, end: str, slot: float, news_slot: float) -> None:
     began, ended = (slot_moment(award.pool, each).timestamp() for each in (award.start, slot))
     status = Status(ENDED, began, ended, end, "it is gone")
     with scope_disabled("an engine tells of any tenant's gang"):
-        assert run_end(run=Run.objects.get(award=award), status=status, at=slot_moment(award.pool, heard))
+        assert run_end(run=Run.objects.get(award=award), status=status, at=slot_moment(award.pool, news_slot))
 
 
 def _opened(award: Any, *, seen_at: float, started_at: float | None = None, **fields: Any) -> None:

@@ -56,10 +56,10 @@ def writes(part: Folder, beat: float, **fields: Any) -> None:
 
 def engine(part: Folder, clock: Clock) -> tuple[Callable[[], None], Callable[[], bool]]:
     """How the engine looks, and whether it takes the part for lost, as `GangStatuses` has it."""
-    heard = PartsHeard()
+    records = PartsHeard()
     return (
-        lambda: (heard.record_of(part, clock.time), None)[1],
-        lambda: heard.beat_of(part).silent > others.SILENT_SECONDS,
+        lambda: (records.record_of(part, clock.time), None)[1],
+        lambda: records.beat_of(part).silent > others.SILENT_SECONDS,
     )
 
 

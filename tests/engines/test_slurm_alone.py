@@ -70,10 +70,10 @@ def test_gang_whose_launcher_said_no_more_than_that_it_ended_is_lost_and_the_oth
     bare, well = (start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)) for _ in range(2))
     says(engine, bare, json.dumps({"state": "ended", "end": "lost", "detail": "killed", "ended_at": NOW, "beat": NOW}))
     says(engine, well, json.dumps(WORD))
-    seen = engine.observe([bare, well])
-    assert seen[bare.key] == Status(ENDED, end=LOST, detail="killed", ended_at=NOW)
-    assert (seen[well.key].state, seen[well.key].progress) == (RUNNING, {"epoch": 3})
-    assert seen[well.key].delivered == (Delivered("n1", NOW - 1.0, NOW),)
+    statuses = engine.observe([bare, well])
+    assert statuses[bare.key] == Status(ENDED, end=LOST, detail="killed", ended_at=NOW)
+    assert (statuses[well.key].state, statuses[well.key].progress) == (RUNNING, {"epoch": 3})
+    assert statuses[well.key].delivered == (Delivered("n1", NOW - 1.0, NOW),)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_what_makes_no_sense_is_no_record_and_harms_nobody_else(engine: SlurmEng
     broken, well = (start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)) for _ in range(2))
     says(engine, broken, text)
     says(engine, well, json.dumps(WORD))
-    seen = engine.observe([broken, well])
-    assert (seen[broken.key].state, seen[well.key].state) == ("accepted", RUNNING)
+    statuses = engine.observe([broken, well])
+    assert (statuses[broken.key].state, statuses[well.key].state) == ("accepted", RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_server_that_the_partition_lists_no_more_is_not_up_and_a_reason_may_have
     del rows[1]
     engine.states.looked_at = 0.0
     assert engine.servers()["n1"].state == UNKNOWN
-    gone = engine.servers()["n2"]
-    assert (gone.state, gone.reason) == (UNKNOWN, "the partition main does not list it any more")
+    server = engine.servers()["n2"]
+    assert (server.state, server.reason) == (UNKNOWN, "the partition main does not list it any more")
 
 
 def test_restarts_that_many_launchers_make_up_are_no_more_than_a_row_takes(engine: SlurmEngine) -> None:
@@ -162,7 +162,7 @@ def test_restarts_that_many_launchers_make_up_are_no_more_than_a_row_takes(engin
     assert engine.observe([handle])[handle.key].restarts <= connection.ops.integer_field_range("SmallIntegerField")[1]
 
 
-def listed(monkeypatch: pytest.MonkeyPatch, *jobs: str) -> list[tuple[str, ...]]:
+def queue_with(monkeypatch: pytest.MonkeyPatch, *jobs: str) -> list[tuple[str, ...]]:
     """Slurm lists these jobs of users that the engine knows. Returns the commands to come."""
     commands: list[tuple[str, ...]] = []
 
@@ -184,7 +184,7 @@ def test_a_job_with_a_comment_like_ours_does_not_keep_the_engine_from_its_gangs(
 ) -> None:
     handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0))
     says(engine, handle, json.dumps(WORD))
-    commands = listed(monkeypatch, f"7|RUNNING|None|{engine.settings.service_account}|{comment}")
+    commands = queue_with(monkeypatch, f"7|RUNNING|None|{engine.settings.service_account}|{comment}")
     engine.reconcile([handle])
     assert engine.observe([handle])[handle.key].state == RUNNING
     assert "scancel" not in [words[0] for words in commands]
@@ -192,9 +192,9 @@ def test_a_job_with_a_comment_like_ours_does_not_keep_the_engine_from_its_gangs(
 
 def test_a_line_in_a_comment_is_not_taken_for_a_job(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     key, account = "a" * 32, engine.settings.service_account
-    listed(monkeypatch, f"7|RUNNING|None|other|x\n8|RUNNING|None|{account}|none:{key}:1:n1")
+    queue_with(monkeypatch, f"7|RUNNING|None|other|x\n8|RUNNING|None|{account}|none:{key}:1:n1")
     assert queue(engine.commands)[1] == []
-    listed(monkeypatch, f"7|RUNNING|None|other|x\n|8|RUNNING|None|{account}|none:{key}:1:n1")
+    queue_with(monkeypatch, f"7|RUNNING|None|other|x\n|8|RUNNING|None|{account}|none:{key}:1:n1")
     assert queue(engine.commands)[1] == []
 
 
@@ -204,7 +204,7 @@ def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_
     """We cancel its parts in Slurm, which then lists them as cancelled."""
     handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=15.0))
     engine.stop(handle)
-    listed(monkeypatch, f"7|CANCELLED|None|{engine.settings.service_account}|none:{handle.key}:1:n1")
+    queue_with(monkeypatch, f"7|CANCELLED|None|{engine.settings.service_account}|none:{handle.key}:1:n1")
     engine.jobs.submissions = {name: at - 10.0 for name, at in engine.jobs.submissions.items()}  # some seconds ago
     status = engine.observe([handle])[handle.key]
     assert (status.state, status.end, status.detail) == (ENDED, STOPPED, "it was taken back before it began")
@@ -217,7 +217,7 @@ def test_a_part_is_submitted_though_another_tenant_gave_a_job_its_comment(
     site = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "prefix": "none", "run_as": "tenant",
             "users": {"physics": "phys", "chemistry": "chem"}, "user": "bourse"}  # fmt: skip
     jobs = ClusterJobs(Commands(SlurmSettings.read("slurm", site)))
-    listed(monkeypatch, f"9|RUNNING|None|{user}|none:{'a' * 32}:2:n1")
+    queue_with(monkeypatch, f"9|RUNNING|None|{user}|none:{'a' * 32}:2:n1")
     jobs.refresh()
     plan, phase = {"key": "a" * 32, "tenant": "physics"}, {"number": 2, "members": [["worker", 0, "n1"]]}
     assert jobs.may_submit(plan, phase, "n1", None) is may
@@ -246,12 +246,12 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
     later.reconcile([handle])
     with monkeypatch.context() as troubled:
         troubled.setattr(files, "write", full)  # the lease cannot be renewed then, either
-        seen = later.observe([handle])[handle.key]
-        assert (seen.state, seen.detail) == (
+        status = later.observe([handle])[handle.key]
+        assert (status.state, status.detail) == (
             UNKNOWN, "its plan is gone, and the shared folder cannot be written: No space left on device",
         )  # fmt: skip
-    seen = later.observe([handle])[handle.key]
-    assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, "its plan is gone")
+    status = later.observe([handle])[handle.key]
+    assert (status.state, status.end, status.detail) == (ENDED, LOST, "its plan is gone")
     assert (files.read(shared) or {})["stop"] == "stopped"
 
 
@@ -288,11 +288,15 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
         moment[0] = at + ours
         says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
         says(engine, well, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at + ours}), "n2")
-        seen = engine.observe([strange, well])
+        statuses = engine.observe([strange, well])
     sentence = f"the clock of n1 differs by {difference} s from ours"
-    assert (seen[strange.key].state, seen[strange.key].end, seen[strange.key].detail) == (ENDED, LOST, sentence)
+    assert (statuses[strange.key].state, statuses[strange.key].end, statuses[strange.key].detail) == (
+        ENDED,
+        LOST,
+        sentence,
+    )
     assert (files.read(Folder(engine.shared, strange.home, strange.key).plan) or {})["stop"] == "stopped"
-    assert seen[well.key].state == "waiting"
+    assert statuses[well.key].state == "waiting"
     assert cause_of(sentence) == "clock"
     assert engine.report().alerts == (f"The clock of n1 differs by {difference} s from ours.",)
     mended = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
@@ -303,16 +307,16 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
 
 
 def test_beats_that_are_seen_late_by_an_engine_that_looks_seldom_do_not_speak_against_a_clock() -> None:
-    seen = PartBeat(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
+    beat = PartBeat(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
     for number in range(1, 5):  # we look every six seconds, and each time at a beat that is five seconds old
-        seen = seen.sees(WORD | {"beat": NOW + 6.0 * number}, 5.0, 100.0 + 6.0 * number)
-    assert (seen.beats, seen.clock_differs) == (4, None)
+        beat = beat.sees(WORD | {"beat": NOW + 6.0 * number}, 5.0, 100.0 + 6.0 * number)
+    assert (beat.beats, beat.clock_differs) == (4, None)
     for number in range(1, 5):  # each second: it cannot be older than that, and says that it is
-        seen = seen.sees(WORD | {"beat": NOW + 30.0 + number}, 5.0, 130.0 + number)
-    assert seen.clock_differs is None  # it was right once
-    assert replace(seen, behind=4.0).clock_differs == -5.0
-    assert seen.sees(seen.record, 5.5, 136.0).moved == seen.moved
-    assert seen.sees(seen.record | {"state": "ended"}, 5.5, 136.0).moved == 136.0
+        beat = beat.sees(WORD | {"beat": NOW + 30.0 + number}, 5.0, 130.0 + number)
+    assert beat.clock_differs is None  # it was right once
+    assert replace(beat, behind=4.0).clock_differs == -5.0
+    assert beat.sees(beat.record, 5.5, 136.0).moved == beat.moved
+    assert beat.sees(beat.record | {"state": "ended"}, 5.5, 136.0).moved == 136.0
 
 
 def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sent(
@@ -320,23 +324,23 @@ def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sen
 ) -> None:
     """Who is first in Slurm's line takes the server. A later gang, waiting there for its slot, would keep it from the
     earlier one."""
-    sent: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     def run(self: Commands, *words: str, **_: Any) -> CommandAnswer:
         if words[0] == "sbatch":
             key = words[words.index("-J") + 1].split("-")[1]
-            sent.append(("asks", key))
+            calls.append(("asks", key))
             time.sleep(0.02)  # Slurm takes its time, and four ask at once
-            sent.append(("has", key))
+            calls.append(("has", key))
         return CommandAnswer(True)
 
     monkeypatch.setattr(Commands, "run", run)
     both = {f"n{number}": {"worker": 1, "ps": 1} for number in range(1, 4)}
     later, earlier = gang(both, after=12.0), gang(both, after=6.0)
     engine.submit([later, earlier])
-    assert len(sent) == 12
-    assert sent.index(("asks", later.key)) > max(
-        place for place, each in enumerate(sent) if each == ("has", earlier.key)
+    assert len(calls) == 12
+    assert calls.index(("asks", later.key)) > max(
+        place for place, each in enumerate(calls) if each == ("has", earlier.key)
     )
 
 
@@ -365,7 +369,7 @@ def test_once_slurm_does_not_answer_the_jobs_that_are_left_are_cancelled_at_the_
 ) -> None:
     account = engine.settings.service_account
     strangers = [f"{number}|RUNNING|None|{account}|none:{number:032x}:1:n1" for number in range(40)]
-    commands = listed(monkeypatch, *strangers)
+    commands = queue_with(monkeypatch, *strangers)
     answers = Commands.run
 
     def run(_: Commands, *words: str, **about: Any) -> CommandAnswer:
@@ -398,11 +402,11 @@ def test_gangs_are_followed_while_our_own_disk_is_full_and_their_logs_are_copied
         with monkeypatch.context() as troubled:
             troubled.setattr(files, "write", full)
             for _ in range(2):
-                seen = engine.observe([running, over])
+                statuses = engine.observe([running, over])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert seen[running.key].state == RUNNING
-    assert (seen[over.key].state, seen[over.key].end) == (ENDED, FINISHED)
+    assert statuses[running.key].state == RUNNING
+    assert (statuses[over.key].state, statuses[over.key].end) == (ENDED, FINISHED)
     engine.observe([running])
     assert Folder(engine.root, running.home, running.key).log.read_text() == theirs.read_text()
 
@@ -436,15 +440,15 @@ def test_log_of_a_gang_is_as_long_as_the_limits_of_the_cluster_say_on_each_of_it
         row = b"1.0 worker 0 " + b"x" * 986 + b"\n"
         part.log.write_bytes(row * (6 * 1024 * 1024 // len(row)) + f"2.0 engine 0 the end of {server}\n".encode())
         parts.append(part)
-    heard = PartsHeard()
+    records = PartsHeard()
     for _ in range(30):
-        heard.collect(own, parts, 6 * 2**20)
+        records.collect(own, parts, 6 * 2**20)
     ends = [line for line in own.log.read_text().splitlines() if "the end of" in line]
     assert sorted(ends) == ["2.0 engine 0 the end of n1", "2.0 engine 0 the end of n2"]
     for part in parts:
         part.log.write_bytes(part.log.read_bytes() * 2)  # no launcher does that
     for _ in range(60):
-        heard.collect(own, parts, 6 * 2**20)
+        records.collect(own, parts, 6 * 2**20)
     assert own.log.stat().st_size < 2 * 7 * 2**20
 
 

@@ -16,7 +16,7 @@ def marks_of(file: str) -> dict[str, bool]:
     """Each test of a file, and whether all of it is marked as wide."""
     functions = [node for node in ast.parse((HERE / file).read_text()).body if isinstance(node, ast.FunctionDef)]
     marks = {node.name: [ast.unparse(mark) for mark in node.decorator_list] for node in functions}
-    return {name: "pytest.mark.wide" in listed for name, listed in marks.items() if name.startswith("test_")}
+    return {name: "pytest.mark.wide" in own_marks for name, own_marks in marks.items() if name.startswith("test_")}
 
 
 def test_every_row_names_tests_that_exist() -> None:

@@ -54,10 +54,10 @@ def test_a_chunk_is_the_same_wherever_it_is_made_and_an_epoch_sees_every_sample_
     other.keep_only([1])
     orders = []
     for epoch in range(2):
-        seen = [one.minibatch(1, 4 * epoch + index)[0] for index in range(4)]
+        batches = [one.minibatch(1, 4 * epoch + index)[0] for index in range(4)]
         again = [other.minibatch(1, 4 * epoch + index)[0] for index in range(4)]
-        np.testing.assert_array_equal(seen, again)
-        orders.append(np.concatenate(seen))
+        np.testing.assert_array_equal(batches, again)
+        orders.append(np.concatenate(batches))
     inputs = chunk(settings, 1).inputs
     for order in orders:
         np.testing.assert_array_equal(np.sort(order, axis=0), np.sort(inputs, axis=0))

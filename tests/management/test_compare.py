@@ -34,8 +34,8 @@ def put_market(folder: Path, jobs: int = 12) -> Path:
 
 
 def test_shows_every_figure_of_every_policy(tmp_path: Path) -> None:
-    shown = output_of("compare", put(tmp_path, make_document()), "--policies", "fifo,dominant_resource_fairness")
-    lines = shown.splitlines()
+    text = output_of("compare", put(tmp_path, make_document()), "--policies", "fifo,dominant_resource_fairness")
+    lines = text.splitlines()
     assert lines[0] == "S.json: one run each"
     assert lines[2].split() == ["fifo", "dominant_resource_fairness"]
     for figure in (
@@ -74,15 +74,15 @@ def test_writes_the_same_numbers_as_tables_and_as_plots(tmp_path: Path) -> None:
 @pytest.mark.wide
 def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None:
     output_of("compare", put(tmp_path, make_document()), "--policies", "fifo,oasis", "--output", tmp_path / "out")
-    drawn = [
+    texts = [
         "".join(node.itertext()).strip()
         for node in ET.fromstring((tmp_path / "out" / "compare.svg").read_text()).iter()  # noqa: S314  our own file
         if node.tag.endswith("text")
     ]
     for words in ("fifo", "oasis", "realised revenue, credits", "utilisation of ps", "owners' income, credits"):
-        assert words in drawn
+        assert words in texts
     means = rows_of(tmp_path / "out" / "compare.csv")
-    assert f"{float(means[0]['revenue']):g}" in drawn
+    assert f"{float(means[0]['revenue']):g}" in texts
     width, height = struct.unpack(">II", (tmp_path / "out" / "compare.png").read_bytes()[16:24])
     assert width > 1000
     assert height > 500

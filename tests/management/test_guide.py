@@ -18,8 +18,8 @@ def block(language: str) -> str:
 
 
 def test_the_example_of_the_guide_gives_what_the_guide_shows(tmp_path: Path) -> None:
-    shown = output_of("simulate", put(tmp_path, block("json")))
-    assert block("text") in shown
+    text = output_of("simulate", put(tmp_path, block("json")))
+    assert block("text") in text
 
 
 def test_the_guide_names_every_field() -> None:

@@ -78,9 +78,9 @@ def test_every_line_of_a_figure_can_be_built_in_its_world(figure: Figure) -> Non
 
 
 def test_the_list_has_every_figure_and_why_others_are_missing() -> None:
-    shown = output_of("reproduce", "--list")
-    assert all(figure.name in shown for figure in FIGURES.values())
-    assert all(omitted.reason in shown for omitted in OMITTED)
+    text = output_of("reproduce", "--list")
+    assert all(figure.name in text for figure in FIGURES.values())
+    assert all(omitted.reason in text for omitted in OMITTED)
     assert len({*FIGURES, *(omitted.name for omitted in OMITTED)}) == len(FIGURES) + len(OMITTED)
 
 
@@ -116,12 +116,12 @@ def test_a_swept_adjustment_reaches_the_policy_and_the_picture() -> None:
 
 
 def test_a_table_runs_no_market_and_leaves_its_files(tmp_path: Path) -> None:
-    shown = output_of("reproduce", "optimus-t3", "--scale", "small", "--processes", 1, "--output", tmp_path)
+    text = output_of("reproduce", "optimus-t3", "--scale", "small", "--processes", 1, "--output", tmp_path)
     names = ("runs.csv", "means.csv", "verdicts.csv")
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
         [*(f"optimus-t3-{name}" for name in names), "optimus-t3.png", "optimus-t3.svg"]
     )
-    assert "held: requests in all (paper 157, ours 157 ± 0)" in shown
+    assert "held: requests in all (paper 157, ours 157 ± 0)" in text
     with (tmp_path / "optimus-t3-verdicts.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["outcome"] for row in rows[:3]] == ["held"] * 3

@@ -22,12 +22,12 @@ from scheduling.lab.reproduction.training_modes import Row
 
 
 @cache
-def drawn() -> Scenario:
+def paper_scenario() -> Scenario:
     return read(synthetic(seed=1, preset="dl2", tenants=1, cells=False, servers=4, jobs=40, slot_seconds=600.0))
 
 
 def first(model: str, mode: str) -> Job:
-    job = next(job for job in drawn().jobs if job.samples.model == model)
+    job = next(job for job in paper_scenario().jobs if job.samples.model == model)
     return replace(job, samples=replace(job.samples, mode=mode))
 
 
@@ -65,11 +65,11 @@ def test_only_by_place_a_gang_on_one_server_is_faster() -> None:
 
 
 def test_jobs_bring_their_true_speed_function_also_without_a_cap() -> None:
-    scenario = replace(drawn(), jobs=drawn().jobs[:8])
+    scenario = replace(paper_scenario(), jobs=paper_scenario().jobs[:8])
     for adjustment, number in (("uncapped", 4.0), ("measured", 0.5)):
         scenario, _ = ADJUSTMENTS[adjustment](scenario, {}, number)
     assert {job.samples.mode for job in scenario.jobs} == {SYNC, ASYNC}
-    for job, before in zip(scenario.jobs, drawn().jobs, strict=False):
+    for job, before in zip(scenario.jobs, paper_scenario().jobs, strict=False):
         assert job.max_workers == 4 * before.max_workers
         alone, usual = (elastic_rate(each, 1, 1, (0, 0), 1.0, centralized=False) for each in (job, before))
         assert job.work / alone == pytest.approx(before.work / usual)  # as long as before
@@ -88,11 +88,11 @@ def test_an_error_of_the_speed_is_one_of_the_belief_alone() -> None:
 
 
 def test_jobs_arrive_at_the_rate_of_the_process_in_their_order() -> None:
-    scenario, _ = ADJUSTMENTS["poisson"](drawn(), {}, 3.0)
+    scenario, _ = ADJUSTMENTS["poisson"](paper_scenario(), {}, 3.0)
     arrivals = [job.arrival for job in scenario.jobs]
     assert arrivals == sorted(arrivals)
     assert 1.5 < len(arrivals) / arrivals[-1] < 6.0
-    doubled, _ = ADJUSTMENTS["poisson"](drawn(), {}, 6.0)
+    doubled, _ = ADJUSTMENTS["poisson"](paper_scenario(), {}, 6.0)
     assert [2 * job.arrival for job in doubled.jobs] == pytest.approx(arrivals)
 
 

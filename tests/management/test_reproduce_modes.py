@@ -26,16 +26,16 @@ from tests.core.builders import make_view
 
 
 @cache
-def drawn() -> Scenario:
+def paper_scenario() -> Scenario:
     return read(synthetic(seed=1, preset="dl2", tenants=1, cells=False, servers=4, jobs=40, slot_seconds=600.0))
 
 
 def market(part: float = 0.5) -> Scenario:
-    return ADJUSTMENTS["synchronous"](replace(drawn(), jobs=drawn().jobs[:6]), {}, part)[0]
+    return ADJUSTMENTS["synchronous"](replace(paper_scenario(), jobs=paper_scenario().jobs[:6]), {}, part)[0]
 
 
 def first(model: str, mode: str) -> Job:
-    job = next(job for job in drawn().jobs if job.samples.model == model)
+    job = next(job for job in paper_scenario().jobs if job.samples.model == model)
     return replace(job, samples=replace(job.samples, mode=mode))
 
 
@@ -96,7 +96,7 @@ def test_all_or_none_of_the_jobs_can_be_synchronous() -> None:
     assert {job.samples.mode for job in market(1.0).jobs} == {SYNC}
 
 
-class Told:
+class ScriptedPolicy:
     """Gives the first job a gang on the servers it was told, and remembers how often it was asked."""
 
     name: ClassVar[str] = "told"
@@ -115,7 +115,12 @@ class Told:
 def test_work_is_that_of_the_mode_and_who_moves_loses_half_a_minute() -> None:
     scenario = market()
     job = max(scenario.jobs, key=lambda job: job.work)
-    policy, memory, rest, work = AtAnotherSpeed(Told(1, 1, 2, 2), minibatches_per_second), {}, float(job.work), []
+    policy, memory, rest, work = (
+        AtAnotherSpeed(ScriptedPolicy(1, 1, 2, 2), minibatches_per_second),
+        {},
+        float(job.work),
+        [],
+    )
     for slot in range(4):
         view = make_view((job,), slot=slot, cluster=scenario.cluster)
         plan = policy.decide(replace(view, memory=memory, remaining=np.array([rest])))
@@ -129,7 +134,7 @@ def test_the_last_slot_does_what_is_left_and_has_the_value() -> None:
     scenario = market()
     job = scenario.jobs[0]
     view = replace(make_view((job,), cluster=scenario.cluster), remaining=np.array([0.5]))
-    [booking] = AtAnotherSpeed(Told(1), minibatches_per_second).decide(view).bookings
+    [booking] = AtAnotherSpeed(ScriptedPolicy(1), minibatches_per_second).decide(view).bookings
     assert booking.work == 0.5
     assert booking.value == float(job.value(booking.end - job.arrival))
 

@@ -36,12 +36,12 @@ def put_table(folder: Path, name: str, text: str) -> Path:
 def test_reads_philly_packed_or_not(tmp_path: Path) -> None:
     jobs, tenants = put_table(tmp_path, "jobs.csv.gz", PHILLY_JOBS), put_table(tmp_path, "tenants.csv", PHILLY_TENANTS)
     options = ("--from-day", 0, "--days", 2, "--seed", 1, "--output", tmp_path / "S.json")
-    shown = output_of("scenario", "philly", "--jobs", jobs, "--tenants", tenants, *options)
+    text = output_of("scenario", "philly", "--jobs", jobs, "--tenants", tenants, *options)
     scenario = read((tmp_path / "S.json").read_text())
     assert len(scenario.jobs) == 2
     assert {tenant.name for tenant in scenario.cluster.tenants} == {"aaa", "bbb"}
-    assert "2 jobs of 2 tenants" in shown
-    assert "ccc" in shown
+    assert "2 jobs of 2 tenants" in text
+    assert "ccc" in text
     assert scenario.generator is not None
     assert scenario.generator["args"]["days"] == 2
 

@@ -17,7 +17,7 @@ from scheduling.lab.tables import figure, table, with_spread
 
 
 @pytest.mark.parametrize(
-    ("written", "path", "value"),
+    ("text", "path", "value"),
     [
         ("theta.worker=16", ("theta", "worker"), 16),
         ("mode=guarantee", ("mode",), "guarantee"),
@@ -29,8 +29,8 @@ from scheduling.lab.tables import figure, table, with_spread
         ("price_floor = 0.5", ("price_floor",), 0.5),
     ],
 )
-def test_reads_a_setting(written: str, path: tuple[str, ...], value: Any) -> None:
-    assert setting(written) == (path, value)
+def test_reads_a_setting(text: str, path: tuple[str, ...], value: Any) -> None:
+    assert setting(text) == (path, value)
 
 
 def test_changes_leave_the_original_alone() -> None:
@@ -46,19 +46,19 @@ def test_a_number_has_no_fields() -> None:
 
 
 def test_labels_variants_briefly() -> None:
-    written = 'astraea[mode=guarantee,theta.worker=2],astraea,fifo[workers=[1, 30]],oasis[x={"a": [1, 2]}]'
-    labels = [variant.label for variant in variants(written)]
+    text = 'astraea[mode=guarantee,theta.worker=2],astraea,fifo[workers=[1, 30]],oasis[x={"a": [1, 2]}]'
+    labels = [variant.label for variant in variants(text)]
     assert labels == ["astraea guarantee theta.worker=2", "astraea", "fifo workers=[1,30]", "oasis x={a:[1,2]}"]
 
 
 def test_says_once_what_is_the_same_for_every_resource() -> None:
-    written = "astraea[theta.worker=2,theta.ps=2],astraea[theta.worker=2,theta.ps=3],astraea[theta.worker=2]"
-    labels = [variant.label for variant in variants(written)]
+    text = "astraea[theta.worker=2,theta.ps=2],astraea[theta.worker=2,theta.ps=3],astraea[theta.worker=2]"
+    labels = [variant.label for variant in variants(text)]
     assert labels == ["astraea theta=2", "astraea theta.worker=2 theta.ps=3", "astraea theta.worker=2"]
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
+    ("number", "text"),
     [
         (None, "-"),
         (0, "0"),
@@ -70,8 +70,8 @@ def test_says_once_what_is_the_same_for_every_resource() -> None:
         (1e-7, "1.0e-07"),
     ],
 )
-def test_writes_about_four_digits(number: float | None, shown: str) -> None:
-    assert figure(number) == shown
+def test_writes_about_four_digits(number: float | None, text: str) -> None:
+    assert figure(number) == text
 
 
 def test_writes_a_mean_and_its_spread_alike() -> None:
@@ -109,8 +109,8 @@ def test_progress_leaves_no_trace() -> None:
     with ProgressLine("simulating", "jobs", stream) as progress:
         progress.due = 0.0
         progress(1, 2)
-    drawn, _, rest = stream.getvalue().rpartition("\r")
-    assert "50%  1 of 2 jobs" in drawn
+    bar, _, rest = stream.getvalue().rpartition("\r")
+    assert "50%  1 of 2 jobs" in bar
     assert rest == "\x1b[K"
 
 

@@ -6,8 +6,8 @@ from scheduling.lab.tables import table
 
 
 def test_headers_of_several_lines_end_just_above_the_rows():
-    shown = table(["", "jobs", "mean\ncompletion"], [["fifo", 12, 3.5], ["srtf", 9, 12.25]])
-    assert shown.split("\n") == [
+    text = table(["", "jobs", "mean\ncompletion"], [["fifo", 12, 3.5], ["srtf", 9, 12.25]])
+    assert text.split("\n") == [
         " " * 18 + "mean",
         "      jobs  completion",
         "────  ────  ──────────",

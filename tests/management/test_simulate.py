@@ -140,17 +140,17 @@ def test_runs_a_scenario_without_jobs(tmp_path: Path) -> None:
 
 
 def test_shows_each_job_while_they_are_few(tmp_path: Path) -> None:
-    shown = output_of("simulate", put(tmp_path, make_document()))
-    assert shown.startswith("S.json: fifo, 2 servers, 2 tenants, 2 jobs, 32 slots\n")
-    assert any(line.split()[:3] == ["j1", "u2", "awarded"] for line in shown.splitlines())
-    assert "fairness variance" in shown
+    text = output_of("simulate", put(tmp_path, make_document()))
+    assert text.startswith("S.json: fifo, 2 servers, 2 tenants, 2 jobs, 32 slots\n")
+    assert any(line.split()[:3] == ["j1", "u2", "awarded"] for line in text.splitlines())
+    assert "fairness variance" in text
 
 
 def test_counts_reasons_where_jobs_are_many(tmp_path: Path) -> None:
     rows = [make_row(f"j{k}", epochs=64) for k in range(60)]
-    shown = output_of("simulate", put(tmp_path, make_document(jobs=rows)))
-    assert "j59" not in shown
-    assert any(line.split()[0] == "waiting" and line.split()[-1].isdigit() for line in shown.splitlines() if line)
+    text = output_of("simulate", put(tmp_path, make_document(jobs=rows)))
+    assert "j59" not in text
+    assert any(line.split()[0] == "waiting" and line.split()[-1].isdigit() for line in text.splitlines() if line)
 
 
 # --- many files -------------------------------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ def test_counts_reasons_where_jobs_are_many(tmp_path: Path) -> None:
 
 def test_runs_many_files_into_a_folder(tmp_path: Path) -> None:
     paths = [put(tmp_path, make_document(jobs=[make_row(epochs=k)]), f"{k}.json") for k in (1, 2, 3)]
-    shown = output_of("simulate", *paths, "--output", tmp_path / "results")
-    assert [line.split(":")[0] for line in shown.splitlines()] == ["1.json", "2.json", "3.json"]
+    text = output_of("simulate", *paths, "--output", tmp_path / "results")
+    assert [line.split(":")[0] for line in text.splitlines()] == ["1.json", "2.json", "3.json"]
     ends = [result_of(tmp_path / "results" / f"{k}.json")["jobs"][0]["end"] for k in (1, 2, 3)]
     assert ends == [1, 2, 3]
 
@@ -295,8 +295,8 @@ def test_a_place_that_cannot_be_written_is_told_before_the_run(tmp_path: Path, m
 
 
 def test_says_in_what_it_counts(tmp_path: Path) -> None:
-    shown = output_of("simulate", put(tmp_path, make_document()))
-    assert shown.splitlines()[-1].startswith("Amounts in credits, times in slots of 3,600 s from 0;")
+    text = output_of("simulate", put(tmp_path, make_document()))
+    assert text.splitlines()[-1].startswith("Amounts in credits, times in slots of 3,600 s from 0;")
 
 
 def test_never_overwrites_the_scenario(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_a_table_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
 def test_a_reader_that_goes_ends_the_command_without_a_word(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "w") as gone:
-        done = manage("simulate", put(tmp_path, make_document()), into=gone)
+    with os.fdopen(writing, "w") as pipe:
+        done = manage("simulate", put(tmp_path, make_document()), into=pipe)
     assert (done.returncode, done.stderr) == (0, "")
 
 

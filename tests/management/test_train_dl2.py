@@ -49,9 +49,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_writes_weights_schema_and_curve_and_says_by_how_much(scenario: Path, tmp_path: Path) -> None:
-    shown = train(scenario, tmp_path / "out", "--rounds", 2)
-    assert "judged on 2 held-out draws" in shown
-    assert "teacher ±" in shown
+    text = train(scenario, tmp_path / "out", "--rounds", 2)
+    assert "judged on 2 held-out draws" in text
+    assert "teacher ±" in text
     files = content(tmp_path / "out")
     assert sorted(files) == ["checkpoint.npz", "curve.csv", "curve.png", "curve.svg", "weights.json", "weights.npz"]
     document = json.loads(files["weights.json"])
@@ -101,15 +101,15 @@ def test_what_is_trained_can_be_run(scenario: Path, tmp_path: Path) -> None:
 
 def test_jobs_may_train_as_fast_as_was_measured(scenario: Path, tmp_path: Path) -> None:
     train(scenario, tmp_path / "one", "--rounds", 1)
-    shown = train(scenario, tmp_path / "out", "--rounds", 1, "--speed", "measured")
+    text = train(scenario, tmp_path / "out", "--rounds", 1, "--speed", "measured")
     assert weights_of(tmp_path / "out") != weights_of(tmp_path / "one")
     facts = json.loads((tmp_path / "out" / "weights.json").read_text())["training"]
     assert facts["speed"] == "measured"
     # The teacher's figure is that of the same draws in the measured world, which the reproduced figures have.
-    drawn = [redraw(scenario_load(scenario), training.HELD_OUT + step) for step in range(2)]
-    teacher = [measured_run(each) for each in drawn]
+    draws = [redraw(scenario_load(scenario), training.HELD_OUT + step) for step in range(2)]
+    teacher = [measured_run(each) for each in draws]
     assert facts["held_out"]["teacher_completion_slots"] == round(fmean(teacher), 6)
-    assert f"dominant_resource_fairness {fmean(teacher):.2f}" in shown
+    assert f"dominant_resource_fairness {fmean(teacher):.2f}" in text
     said_no = refused("train_dl2", "--scenario", scenario, "--out", tmp_path / "out", *QUICK, "--rounds", 2)
     assert "is a training with other settings" in said_no
 
@@ -137,20 +137,20 @@ def test_weights_of_the_measured_world_are_shipped_with_a_verdict_that_can_be_se
     assert facts["held_out"]["draws_won"] >= 18
     generator = facts["scenario"]
     settings = {"name": "dominant_resource_fairness"}
-    drawn = [
+    draws = [
         replace(
             read(synthetic(**generator["args"], seed=generator["seed"] + training.HELD_OUT + step)), policy=settings
         )
         for step in range(2)
     ]
-    scenarios = [WORLDS["measured"].changed(each) for each in drawn]
+    scenarios = [WORLDS["measured"].changed(each) for each in draws]
     ours = [score.completion for score in training.judge_network(network, scenarios, WORLDS["measured"])]
     theirs = [score.completion for score in training.judge_teacher(scenarios, WORLDS["measured"])]
     assert fmean(ours) < 0.8 * fmean(theirs)
 
 
 def test_what_a_learner_is_told_of_a_slot_is_what_is_done_in_it(scenario: Path) -> None:
-    class Told:
+    class Corrector:
         name = "told"
 
         def __init__(self, policy: Policy) -> None:
@@ -160,12 +160,12 @@ def test_what_a_learner_is_told_of_a_slot_is_what_is_done_in_it(scenario: Path) 
             return self.speeds.corrected(self.policy.decide(view), view)
 
     world = WORLDS["measured"]
-    drawn = world.changed(replace(scenario_load(scenario), policy={"name": "dominant_resource_fairness"}))
-    policy = policies_build(drawn)["batch"]
-    outcomes = [simulate(drawn, {"batch": each}) for each in (Told(policy), world.around(policy))]
+    draw = world.changed(replace(scenario_load(scenario), policy={"name": "dominant_resource_fairness"}))
+    policy = policies_build(draw)["batch"]
+    outcomes = [simulate(draw, {"batch": each}) for each in (Corrector(policy), world.around(policy))]
     works = [[[b.work for b in track.bookings] for track in outcome.tracks] for outcome in outcomes]
     assert works[0] == works[1]
-    assert works[0] != [[b.work for b in t.bookings] for t in simulate(drawn, {"batch": policy}).tracks]
+    assert works[0] != [[b.work for b in t.bookings] for t in simulate(draw, {"batch": policy}).tracks]
 
 
 def test_a_network_that_lost_its_post_is_named_in_the_report(scenario: Path, tmp_path: Path) -> None:
@@ -173,15 +173,15 @@ def test_a_network_that_lost_its_post_is_named_in_the_report(scenario: Path, tmp
     arrays = training.courses.unpack((tmp_path / "out" / "weights.npz").read_bytes())
     outdated = arrays["schema"].tobytes().replace(b"dl2/1", b"dl2/0")
     (tmp_path / "old.npz").write_bytes(training.courses.pack(arrays | {"schema": np.frombuffer(outdated, np.uint8)}))
-    shown = output_of("simulate", scenario, "--policy", "dl2", "--set", f"weights={tmp_path / 'old.npz'}")
-    assert "dominant_resource_fairness decided in place of the network from slot" in shown
-    assert "made for another version of the program" in shown
+    text = output_of("simulate", scenario, "--policy", "dl2", "--set", f"weights={tmp_path / 'old.npz'}")
+    assert "dominant_resource_fairness decided in place of the network from slot" in text
+    assert "made for another version of the program" in text
 
 
 def test_a_scenario_that_cannot_be_drawn_anew_is_judged_on_itself(tmp_path: Path) -> None:
     path = put(tmp_path, make_document())
-    shown = train(path, tmp_path / "out", "--rounds", 1)
-    assert "judged on the scenario of the training: it has no other draws" in shown
+    text = train(path, tmp_path / "out", "--rounds", 1)
+    assert "judged on the scenario of the training: it has no other draws" in text
     said_no = refused("train_dl2", "--scenario", path, "--out", tmp_path / "no", *QUICK, "--speed", "measured")
     assert "nobody measured jobs of the model that has no name" in said_no
 

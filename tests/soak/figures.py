@@ -48,7 +48,7 @@ class Sums:
     set_aside: int = 0
     held: int = 0
     settled: int = 0
-    kept: int = 0  # by the owners, of what was cancelled before its start
+    owners_part: int = 0  # by the owners, of what was cancelled before its start
     back: int = 0
     to_owners: Counter[int] = field(default_factory=Counter)  # what was settled, by account
 
@@ -70,7 +70,7 @@ class Sums:
             self.settled += amount
             self.to_owners[account] += amount
         elif kind == "cancel":
-            self.kept += amount
+            self.owners_part += amount
 
 
 _ENTRIES = """
@@ -93,7 +93,7 @@ class Book:
             total.set_aside += each.set_aside
             total.held += each.held
             total.settled += each.settled
-            total.kept += each.kept
+            total.owners_part += each.owners_part
             total.back += each.back
             total.to_owners.update(each.to_owners)
         return total
@@ -130,9 +130,9 @@ def _name(job: TrainingJob) -> str:
     return f"job {job.pk} ({job.state}, attempt {job.attempt}, {job.lane} of {job.pool.slug})"
 
 
-def _differ(what: str, shown: object, of_book: object) -> Iterator[str]:
-    if shown != of_book:
-        yield f"{what}: shown is {shown}, the book says {of_book}"
+def _differ(what: str, figure: object, of_book: object) -> Iterator[str]:
+    if figure != of_book:
+        yield f"{what}: shown is {figure}, the book says {of_book}"
 
 
 def _lists(jobs: Sequence[TrainingJob], book: Book, at: datetime) -> Iterator[str]:
@@ -182,9 +182,9 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
     else:
         counted_awards = [award for award in awards if award.attempt == job.attempt]
     if page.by_use is None:
-        gone = [(each.paid, each.returned) for each in page.attempts]
+        attempts = [(each.paid, each.returned) for each in page.attempts]
         in_book = [(book.awards[each.pk].set_aside, book.awards[each.pk].back) for each in earlier]
-        yield from _differ("what earlier attempts paid, and what came back", sorted(gone), sorted(in_book))
+        yield from _differ("what earlier attempts paid, and what came back", sorted(attempts), sorted(in_book))
     sums, slots = book.of(counted_awards), page.slots
     if slots is None:
         yield from _differ("what it pays for, where no slot is shown", 0, sums.net)
@@ -193,7 +193,7 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
         yield from _differ("settled by its slots", slots.settled, sums.settled)
         yield from _differ("held by its slots", slots.held, sums.held)
         yield from _differ("given back by its slots", slots.returned, sums.back)
-        yield from _differ("kept by its slots", slots.kept, sums.kept)
+        yield from _differ("kept by its slots", slots.kept, sums.owners_part)
         yield from _differ("all that its payees get", page.paid_sum, sums.settled + sums.held)
         by_account = {8 * owner + 2 if owner else 0: paid for owner, paid in slots.settled_by_owner.items() if paid}
         operators = sum(paid for account, paid in sums.to_owners.items() if account < 8)
@@ -221,7 +221,7 @@ def _cancelled(job: TrainingJob, at: datetime) -> Iterator[str]:
         after = book_read(subject).jobs[job.pk]
         transaction.savepoint_rollback(inside)
     yield from _differ("what would come back if it were cancelled", forecast.returned, after.back - before.back)
-    yield from _differ("what would stay with the owners", forecast.kept, after.kept - before.kept)
+    yield from _differ("what would stay with the owners", forecast.kept, after.owners_part - before.owners_part)
     yield from _differ("what would still be paid", forecast.still_paid, after.held)
 
 
@@ -232,7 +232,7 @@ def _statement(
     sums = [book.jobs[job.pk] for job in jobs]
     yield from _differ("the statement, what its movements miss", view.difference, 0)
     yield from _differ("the statement, what its jobs miss", view.difference_of_jobs, 0)
-    yield from _differ("the statement, spent", view.spent_sum, sum(each.settled + each.kept for each in sums))
+    yield from _differ("the statement, spent", view.spent_sum, sum(each.settled + each.owners_part for each in sums))
     yield from _differ("the statement, given back", view.back_sum, sum(each.back for each in sums))
     earned = sum(each.to_owners[8 * tenant.pk + 2] for each in book.jobs.values())
     earned += run(_KEPT_FOR, [8 * tenant.pk + 2])[0][0]
@@ -289,7 +289,7 @@ def _budgets(tenant: Tenant, at: datetime) -> Iterator[str]:
         yield from _differ(f"what was spent of the budget per {limit.period}", limit.spent, spent)
 
 
-_TOLD = """
+_FEED_PAYMENTS = """
 SELECT coalesce(sum((data ->> CASE kind WHEN 'slot_settled' THEN 'paid' ELSE 'arrears' END)::bigint), 0)::bigint
   FROM scheduling_event WHERE pool_id = %s AND kind IN ('slot_settled', 'interval_closed', 'market_stopped')
 """
@@ -320,7 +320,7 @@ def _feed(pools: Sequence[Pool]) -> Iterator[str]:
     tenants, of what came back to them."""
     for pool in pools:
         payments, paid, told_back, came_back = (
-            int(run(text, [pool.pk])[0][0]) for text in (_TOLD, _PAID, _TOLD_BACK, _CAME_BACK)
+            int(run(text, [pool.pk])[0][0]) for text in (_FEED_PAYMENTS, _PAID, _TOLD_BACK, _CAME_BACK)
         )
         yield from _differ(f"paid in {pool.slug} by the feed", payments, paid)
         yield from _differ(f"come back in {pool.slug} by the feed", told_back, came_back)

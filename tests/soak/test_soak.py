@@ -55,13 +55,13 @@ def _wrongly(reading: Callable[..., Any], name: str) -> Callable[..., Any]:
     return lambda *some, **named: _off(reading(*some, **named), name)
 
 
-def _off(shown: Any, name: str) -> Any:
+def _off(figures: Any, name: str) -> Any:
     """The same with one figure that is a micro-credit too high, where it has one."""
     first, _, rest = name.partition(".")
-    value = getattr(shown, first)
+    value = getattr(figures, first)
     if value is None:
-        return shown
-    return replace(shown, **{first: _off(value, rest) if rest else value + 1})
+        return figures
+    return replace(figures, **{first: _off(value, rest) if rest else value + 1})
 
 
 def test_who_dies_before_the_commit_leaves_nothing_and_who_dies_after_it_leaves_all() -> None:

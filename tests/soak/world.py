@@ -51,7 +51,7 @@ KEEP = (0, 30, 100)
 CLOCK_CAP = 8  # slots of the longest interval
 LONGEST_REST = 240  # slots, in which every schedule ends: a place at home may be a hundred ahead, and as long
 STILL = 2 * CLOCK_CAP  # slots without an award and without a change: who waits now waits for credits, and may for ever
-SHOWN = 8  # steps before a broken rule
+LAST_STEPS = 8  # steps before a broken rule
 LOOK_AT_FIGURES = 20  # steps; what pages and programs are shown takes longer to read than what must hold
 
 
@@ -179,7 +179,7 @@ class World:
             raise self._broken(flaws, "at rest, ")
 
     def _broken(self, flaws: Sequence[str], when: str = "") -> Broken:
-        last = [f"    {step}" for step in self.steps[-SHOWN:]]
+        last = [f"    {step}" for step in self.steps[-LAST_STEPS:]]
         return Broken(
             "\n".join([*flaws, f"{when}in world {self.kind} after {len(self.steps)} steps, the last:", *last])
         )
@@ -382,8 +382,8 @@ def _member(tenant: Tenant) -> Access:
 
 
 def _one_of(rows: Any, number: int) -> Any:
-    listed = list(rows)
-    return listed[number % len(listed)] if listed else None
+    choices = list(rows)
+    return choices[number % len(choices)] if choices else None
 
 
 def _short(answer: Any) -> str:

@@ -69,7 +69,7 @@ class Took:
 def build(intervals: int, took: Took) -> None:
     """Build at least `intervals` intervals, with their figures of fairness."""
     with scope_disabled("the benchmark fills a whole market"):
-        pool = Pool.objects.first() or _made()
+        pool = Pool.objects.first() or _new_pool()
         _figures_at_once(pool, took)
         while Interval.objects.count() < intervals:
             _live(pool, took)
@@ -81,7 +81,7 @@ def build(intervals: int, took: Took) -> None:
 
 
 @transaction.atomic
-def _made() -> Pool:
+def _new_pool() -> Pool:
     """Create the pool and its tenants. Four owners share each server."""
     pool = make_pool(
         "hundred",

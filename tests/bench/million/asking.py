@@ -113,20 +113,20 @@ def _reads(port: int, tenant: Tenant, own: str, staff: str) -> Iterator[dict[str
         "calendar": main + "calendar/",
     }
     for name, address in lists.items():
-        yield _single(f"list: {name}", _asked(port, own, [address] * ROUNDS), "< 60")
-    yield _single("one job", _asked(port, own, [f"{here}jobs/{job}/" for job in jobs]), "< 15")
+        yield _single(f"list: {name}", _figures_of(port, own, [address] * ROUNDS), "< 60")
+    yield _single("one job", _figures_of(port, own, [f"{here}jobs/{job}/" for job in jobs]), "< 15")
     statement = here + f"statements/period/?month={_month()}"
-    yield _single("statement of a month", _asked(port, own, [statement] * 10), "< 300")
+    yield _single("statement of a month", _figures_of(port, own, [statement] * 10), "< 300")
     lines = here + f"statements/period/lines/?month={_month()}"
-    yield _single("statement of a month, first page of its lines", _asked(port, own, [lines] * 5), "-")
-    yield _single("metrics, not kept", _asked(port, staff, ["/metrics"] * 3, pause=5.1), "< 1000")
+    yield _single("statement of a month, first page of its lines", _figures_of(port, own, [lines] * 5), "-")
+    yield _single("metrics, not kept", _figures_of(port, staff, ["/metrics"] * 3, pause=5.1), "< 1000")
 
 
 def _single(name: str, sample: dict[str, Any], target: str) -> dict[str, Any]:
     return figure(name, sample, target, calls=len(sample["times"]) + 1)
 
 
-def _asked(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
+def _figures_of(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
     """Request each address. Return the milliseconds and statuses of the answers, without the first one."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     times: list[float] = []

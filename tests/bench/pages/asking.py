@@ -113,11 +113,11 @@ def asked_for(market: Market) -> Iterator[Looked]:
     """Yield the pages of the large pool, and those of the small world, which show what the large one does not have."""
     for name, role in KINDS.items():
         paths = visits.addresses(market.places, role) + visits.addresses(market.small, role)
-        yield from (Looked(name, path) for path in dict.fromkeys(paths) if chosen(path))
-    yield from (Looked("nobody", path) for path in visits.before_the_log_in(market.places) if chosen(path))
+        yield from (Looked(name, path) for path in dict.fromkeys(paths) if is_wanted(path))
+    yield from (Looked("nobody", path) for path in visits.before_the_log_in(market.places) if is_wanted(path))
 
 
-def chosen(path: str) -> bool:
+def is_wanted(path: str) -> bool:
     return not path.endswith(PAPER) and (not ONLY or any(part in path for part in ONLY))
 
 

@@ -82,18 +82,18 @@ def market_in(state: State, size: Size) -> Market:
 
 def _build(state: State, size: Size) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
     now = timezone.now()
-    pool, person = _told("people and credits", _market, size, now)
-    _told("the days before", _past, state, size, pool, person, now)
-    world = _told("the small world", traded_world)
-    _told("the present", _present, size, pool, world)
-    _told("what follows from it", _sums, state, pool, now)
+    pool, person = _step("people and credits", _market, size, now)
+    _step("the days before", _past, state, size, pool, person, now)
+    world = _step("the small world", traded_world)
+    _step("the present", _present, size, pool, world)
+    _step("what follows from it", _sums, state, pool, now)
     people = world.people | {SUBMITTER: make_member(world.lumen, SUBMITTER, named(SUBMITTER)).user}
     for number in range(MEMBERS):
         make_member(world.lumen, SUBMITTER, make_person(f"member{number}@lumen.example", f"Member {number}"))
     return {role: user.pk for role, user in people.items()}, world.places | _places(pool, world.lumen), world.places
 
 
-def _told(what: str, make: Any, *arguments: Any) -> Any:
+def _step(what: str, make: Any, *arguments: Any) -> Any:
     began = time.monotonic()
     result = make(*arguments)
     print(f"{time.monotonic() - began:8.1f} s  {what}", file=sys.stderr, flush=True)

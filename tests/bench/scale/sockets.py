@@ -34,25 +34,25 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
     with web_server(1) as web:
         process = web.processes[0]
         sessions = {slug: session_of(user) for slug, user in users.items()}
-        seen = asyncio.run(_listen(pool, web.port, list(sessions.items()), size, process))
+        load = asyncio.run(_listen(pool, web.port, list(sessions.items()), size, process))
         whole = round(process.memory_info().rss / 1e6, 1)
-    ticks = [max(moments) for moments in seen.ticks]
+    ticks = [max(moments) for moments in load.ticks]
     detail = {
         "ticks": [round(tick, 2) for tick in ticks],
-        "median_page_s": round(statistics.median(moment for tick in seen.ticks for moment in tick), 2),
-        "web_processor_s_a_tick": round(statistics.median(seen.tick_work), 2),
+        "median_page_s": round(statistics.median(moment for tick in load.ticks for moment in tick), 2),
+        "web_processor_s_a_tick": round(statistics.median(load.tick_work), 2),
         "load": round(psutil.getloadavg()[0], 1),
     }
     yield _figure("one tick to all open pages", round(statistics.median(ticks), 2), "s", f"<= {TARGET_SECONDS}", detail)
-    rest = {"web_process_mb": whole, "connecting_s": round(seen.connecting, 1)}
-    yield _figure("memory of an open page", round(seen.grown / size / 1e3, 1), "kB", f"<= {TARGET_KB}", rest)
-    busy = 100 * seen.quiet_work / QUIET_SECONDS
+    rest = {"web_process_mb": whole, "connecting_s": round(load.connecting, 1)}
+    yield _figure("memory of an open page", round(load.grown / size / 1e3, 1), "kB", f"<= {TARGET_KB}", rest)
+    busy = 100 * load.quiet_work / QUIET_SECONDS
     about = {"seconds": QUIET_SECONDS, "what": "signs of life, and whether each may still listen"}
     yield _figure("a core's work while nothing happens", round(busy, 1), "%", "-", about)
 
 
 @dataclass
-class Seen:
+class Load:
     """The measurements. `ticks` has for each tick the seconds until each page received it; `tick_work` is the processor
     time of the web process meanwhile."""
 
@@ -106,24 +106,24 @@ class Page(asyncio.Protocol):
                 waiting.set_exception(error or ConnectionResetError(self._text[:200]))
 
 
-async def _listen(pool: Pool, port: int, sessions: Sequence[tuple[str, str]], size: int, web: psutil.Process) -> Seen:
-    seen, before, began = Seen(), web.memory_info().rss, time.monotonic()
+async def _listen(pool: Pool, port: int, sessions: Sequence[tuple[str, str]], size: int, web: psutil.Process) -> Load:
+    load, before, began = Load(), web.memory_info().rss, time.monotonic()
     places = asyncio.Semaphore(AT_ONCE)
     pages = await asyncio.gather(*(_page(port, *sessions[n % len(sessions)], places) for n in range(size)))
-    seen.connecting, seen.grown = time.monotonic() - began, web.memory_info().rss - before
+    load.connecting, load.grown = time.monotonic() - began, web.memory_info().rss - before
     work = _work(web)
     await asyncio.sleep(QUIET_SECONDS)
-    seen.quiet_work = _work(web) - work
+    load.quiet_work = _work(web) - work
     for _ in range(TICKS):
-        heard = [page.hears() for page in pages]
+        waits = [page.hears() for page in pages]
         work, began = _work(web), time.monotonic()
         await asyncio.to_thread(slot_tell, pool.pk)
-        seen.ticks.append([moment - began for moment in await asyncio.gather(*heard)])
-        seen.tick_work.append(_work(web) - work)
+        load.ticks.append([moment - began for moment in await asyncio.gather(*waits)])
+        load.tick_work.append(_work(web) - work)
     for page in pages:
         page.left = True
         page.transport.abort()
-    return seen
+    return load
 
 
 async def _page(port: int, slug: str, session: str, places: asyncio.Semaphore) -> Page:

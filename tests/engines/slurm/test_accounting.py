@@ -87,8 +87,8 @@ def test_cluster_with_accounting_says_how_long_each_part_ran_and_its_log_is_a_hi
         assert errors.getvalue() == ""
         first = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["slot"] == "0"]
         assert [row["server"] for row in first] == ["n1", "n2"]
-        known = {row.server: row.accounted_seconds for row in rows if row.slot == 0}
-        assert {row["server"]: float(row["accounted_seconds"]) for row in first} == known
+        seconds = {row.server: row.accounted_seconds for row in rows if row.slot == 0}
+        assert {row["server"]: float(row["accounted_seconds"]) for row in first} == seconds
 
         # The same log, as the guide's command prints it, is one of two jobs that ran.
         assert GUIDE is not None

@@ -180,9 +180,9 @@ def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster
         call_command("engine", *words, "--name", "slurm", "--pool", "cluster", stdout=out)
         return out.getvalue()
 
-    shown = output("import", "--owner", "physics")
-    assert "n2: new, with 2 worker, 16 ps, of physics" in shown
-    assert "Nothing was made." in shown
+    text = output("import", "--owner", "physics")
+    assert "n2: new, with 2 worker, 16 ps, of physics" in text
+    assert "Nothing was made." in text
     assert not Server.objects.filter(pool=pool).exists()
     assert "3 servers are as the cluster says." in output("import", "--owner", "physics", "--confirm")
     with scope_disabled("the test looks at cells"):
@@ -215,13 +215,13 @@ def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_
         for name, (nodes, accounts) in partitions.items():
             words = (f"PartitionName={name}", f"Nodes={nodes}", f"AllowAccounts={accounts}")
             assert slurm.call("scontrol", "create", *words).returncode == 0
-        shown = output("account:phys,physics")
-        assert "n1: new, with 2 worker, 16 ps, of physics" in shown
-        assert "n3: new, with 2 worker, 16 ps, of the operator" in shown
+        text = output("account:phys,physics")
+        assert "n1: new, with 2 worker, 16 ps, of physics" in text
+        assert "n3: new, with 2 worker, 16 ps, of the operator" in text
         with pytest.raises(CommandError, match="n2 is kept to accounts of chemistry and physics: say whose it is"):
             output("account:phys,physics", "account:chem,chemistry")
-        shown = output("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
-        assert [line.rpartition(" ")[2] for line in shown.splitlines()[:3]] == ["physics", "chemistry", "chemistry"]
+        text = output("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
+        assert [line.rpartition(" ")[2] for line in text.splitlines()[:3]] == ["physics", "chemistry", "chemistry"]
     finally:
         for name in partitions:
             slurm.call("scontrol", "delete", f"PartitionName={name}")
@@ -289,9 +289,9 @@ def test_what_was_charged_is_compared_with_what_ran(slurm: Cluster, described: P
     run = run_of(award)
     parts = [Accounted("key", 0, "n1", began - 20.0, None), Accounted("key", 0, "n2", began, began + 20.0)]
     with scope_disabled("the test compares"):
-        known = [(row.accounted_seconds, row.difference) for row in charged_against_ran(pool, 0, 1, parts)]
+        figures = [(row.accounted_seconds, row.difference) for row in charged_against_ran(pool, 0, 1, parts)]
     less = "its cluster's accounting knows of less"
-    assert known == [(60.0, ""), (20.0, less), (60.0, ""), (0.0, "the platform lost it")]
+    assert figures == [(60.0, ""), (20.0, less), (60.0, ""), (0.0, "the platform lost it")]
     with as_superuser():
         LaneClock.objects.filter(pool=pool).update(settled_slot=1)
     client = client_of(make_staff(AUDITOR).user)

@@ -82,12 +82,12 @@ def test_a_program_can_order_nothing_of_slurm(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         other = start(engine, gang_of("sleep 60"))
 
-        def listed() -> list[int]:
+        def own_jobs() -> list[int]:
             """It may run, as its launcher writes, before the engine has asked Slurm for its list again."""
             return [job.id for job in engine.jobs.listing.jobs.values() if job.key == other.key]
 
-        until(engine, other, lambda status: status.state == RUNNING and listed())
-        (job,) = listed()
+        until(engine, other, lambda status: status.state == RUNNING and own_jobs())
+        (job,) = own_jobs()
         handle = start(engine, gang_of(ORDERS % (slurm.conf, job, slurm.folder / "spool" / "n1")))
         status = ended(engine, handle)
         log = log_of(engine, handle)

@@ -71,9 +71,9 @@ class Cluster:
     queue: dict[Place, float] = field(default_factory=dict)  # jobs of the controller that wait for their launcher
     until: dict[str, float] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)
-    _known: set[str] | None = None
+    _own_keys: set[str] | None = None
     _doubt: dict[Place, float] = field(default_factory=dict)
-    _sent: dict[Place, float] = field(default_factory=dict)
+    _send_times: dict[Place, float] = field(default_factory=dict)
 
     # The contract.
 
@@ -104,7 +104,7 @@ class Cluster:
         for key in self.plans:
             self._copy(key)
         if not self._is_away("controller"):
-            self._end_strangers((self._known or set()) | keys)
+            self._end_strangers((self._own_keys or set()) | keys)
         for key in [key for key in self.plans if key in keys and key not in self.ends]:
             self._may_die()
             if sentence := self._send(key):
@@ -130,9 +130,9 @@ class Cluster:
         return Handle(key, home, {"engine": self.name}) if key in self.plans else None
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
-        self._known = {handle.key for handle in handles}
+        self._own_keys = {handle.key for handle in handles}
         if not self._is_away("controller"):
-            self._end_strangers(self._known)
+            self._end_strangers(self._own_keys)
 
     def pause_all(self) -> int:
         return 0
@@ -160,7 +160,7 @@ class Cluster:
 
     def process_dies(self) -> None:
         """Memory is gone; what lies in the folder is not."""
-        self._known, self._doubt, self._sent = None, {}, {}
+        self._own_keys, self._doubt, self._send_times = None, {}, {}
         self.events["engine died"] += 1
 
     def folder_is_lost(self) -> None:
@@ -224,8 +224,12 @@ class Cluster:
             return ""
         for generation, server in self._due(self.plans[key]):
             place = key, generation.number, server
-            listed = not away and (place in self.queue or place[1:] in living.parts)
-            if place in self._sent or listed or (place in self._doubt and (away or self._doubt[place] > self.room.now)):
+            in_queue = not away and (place in self.queue or place[1:] in living.parts)
+            if (
+                place in self._send_times
+                or in_queue
+                or (place in self._doubt and (away or self._doubt[place] > self.room.now))
+            ):
                 continue
             draw = self.dice.randrange(100)
             if not away and draw < REFUSED:
@@ -239,7 +243,7 @@ class Cluster:
                 self.events["part in doubt"] += 1
                 self._doubt[place] = self.room.now + 2.0
             else:
-                self._sent[place] = self.room.now
+                self._send_times[place] = self.room.now
         return ""
 
     def _observe(self, key: str) -> Status:
@@ -251,7 +255,7 @@ class Cluster:
                 return Status(UNKNOWN, detail="its plan is gone, and the shared folder cannot be written")
             if living is not None:
                 living.stop = living.stop or STOPPED
-            self._known = (self._known or set()) - {key}
+            self._own_keys = (self._own_keys or set()) - {key}
             return Status(ENDED, ended_at=now, end=LOST, detail="its plan is gone")
         if self._is_away("folder"):
             return Status(UNKNOWN, detail="the shared folder cannot be read")
@@ -276,9 +280,9 @@ class Cluster:
         if current and not self._is_away("controller"):
             for server in current.servers:
                 place = key, current.number, server
-                sent = self._sent.get(place, self._doubt.get(place, now))
+                send_time = self._send_times.get(place, self._doubt.get(place, now))
                 came = place[1:] in living.parts
-                if not came and now > max(current.at, sent) + GATHER + LAST_WORD:
+                if not came and now > max(current.at, send_time) + GATHER + LAST_WORD:
                     return self._end(key, LOST, f"not all parts came: {server}", status=status, stop=True)
         if current and not starts and self._is_away("controller"):
             return replace(status, state=UNKNOWN, detail="Slurm does not answer")
@@ -308,7 +312,7 @@ class Cluster:
             if self.room.now > self.plans[key].end_at + FENCE:
                 self._cancel(key)
 
-    def _end_strangers(self, known: set[str]) -> None:
+    def _end_strangers(self, own_keys: set[str]) -> None:
         for key, living in self.room.gangs.items():
-            if key not in known and not living.is_over:
+            if key not in own_keys and not living.is_over:
                 self._cancel(key)

@@ -36,7 +36,7 @@ SERVERS, WORKERS, PS = 4, 6, 3
 SILENT_SECONDS = 20.0  # of a server, until an operator says that it is lost
 LOOK_AT_MONEY = 25  # slots
 LONGEST_REST = 40
-SHOWN = 8  # broken rules
+MOST_FLAWS = 8  # broken rules
 NEAR = 5  # slots after its end in which an award may still change
 
 
@@ -156,9 +156,9 @@ class World:
 
     def _holds(self, flaws: list[str]) -> None:
         if flaws:
-            more = [f"and {len(flaws) - SHOWN} more"] if len(flaws) > SHOWN else []
+            more = [f"and {len(flaws) - MOST_FLAWS} more"] if len(flaws) > MOST_FLAWS else []
             where = f"in world {self.seed}, slot {round(self.now / SLOT)}: {dict(self.events + self.engine.events)}"
-            raise Broken("\n".join([*flaws[:SHOWN], *more, where]))
+            raise Broken("\n".join([*flaws[:MOST_FLAWS], *more, where]))
 
     # What happens.
 

@@ -106,7 +106,7 @@ class Sample:
 
 
 @dataclass
-class Seen:
+class Lags:
     samples: list[Sample] = field(default_factory=list)
 
     def behind_after(self, moment: float, until: float, most: int) -> float:
@@ -139,7 +139,7 @@ class Watcher(Beside):
 
     def __init__(self, database_url: str) -> None:
         super().__init__()
-        self.url, self.seen, self.product_runs = database_url, Seen(), threading.Event()
+        self.url, self.seen, self.product_runs = database_url, Lags(), threading.Event()
         self.product_runs.set()
 
     def once(self) -> None:
