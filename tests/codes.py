@@ -101,14 +101,14 @@ def codes_of(sources: Sequence[Module]) -> Codes:
     """Return all codes in the sources, and the places whose code cannot be read."""
     constants = {name: text for module in sources for name, text in module.constants.items()}
     refusals = _derived(sources, REFUSED)
-    seen, passed = Codes(), []
+    codes, passed = Codes(), []
     for module in sources:
         for kind, expression, call in _sites(module, refusals):
             owner = _parameter(module, expression)
             if owner is not None:
                 passed.append((module, PassedOn(kind, *owner)))
             else:
-                _note(seen, module, constants, kind, expression, call)
+                _note(codes, module, constants, kind, expression, call)
     for module, each in passed:
         private = each.function.startswith("_")
         for other in [module] if private else sources:
@@ -116,18 +116,18 @@ def codes_of(sources: Sequence[Module]) -> Codes:
                 if isinstance(call, ast.Call) and _name(call.func) == each.function:
                     argument = _argument(call, each.place, each.name) or each.default
                     if argument is not None:
-                        _note(seen, other, constants, each.kind, argument, None)
-    return seen
+                        _note(codes, other, constants, each.kind, argument, None)
+    return codes
 
 
 def _derived(sources: Sequence[Module], base: str) -> set[str]:
     """Return the names of the class and of all classes that derive from it."""
-    known, more = {base}, True
+    names, more = {base}, True
     while more:
         classes = [node for module in sources for node in module.nodes if isinstance(node, ast.ClassDef)]
-        added = {node.name for node in classes if any(_name(parent) in known for parent in node.bases)} - known
-        known, more = known | added, bool(added)
-    return known
+        added = {node.name for node in classes if any(_name(parent) in names for parent in node.bases)} - names
+        names, more = names | added, bool(added)
+    return names
 
 
 def _sites(module: Module, refusals: set[str]) -> Iterator[tuple[str, ast.expr, ast.Call | None]]:
@@ -169,17 +169,17 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _note(
-    seen: Codes, module: Module, constants: Mapping[str, str], kind: str, expression: ast.expr, call: ast.Call | None
+    codes: Codes, module: Module, constants: Mapping[str, str], kind: str, expression: ast.expr, call: ast.Call | None
 ) -> None:
     texts = _read(module, constants, expression)
     place = f"{module.path}:{expression.lineno}"
     if texts is None:
-        seen.open.append(f"{module.path}: {ast.unparse(expression)}")
+        codes.open.append(f"{module.path}: {ast.unparse(expression)}")
         return
     maker = "" if call is None else _name(call.func)
     numbers = _numbers(call) if call is not None and kind == "reason" else None
     state = _state(module, call) if call is not None and kind == "reason" else None
-    seen.codes += [Code(kind, text, place, maker, numbers, state) for text in texts if text]
+    codes.codes += [Code(kind, text, place, maker, numbers, state) for text in texts if text]
 
 
 def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) -> list[str] | None:
@@ -195,8 +195,8 @@ def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) ->
     if isinstance(expression, ast.Name):
         if expression.id in module.constants:
             return [module.constants[expression.id]]
-        known = constants.get(module.imported.get(expression.id, ""))
-        return None if known is None else [known]
+        text = constants.get(module.imported.get(expression.id, ""))
+        return None if text is None else [text]
     return None
 
 

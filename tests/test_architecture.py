@@ -122,7 +122,7 @@ def test_every_rule_that_the_code_names_stands_on_a_page() -> None:
 
 def test_every_decision_stands_in_the_index_once() -> None:
     folder = ROOT / "docs" / "decisions"
-    listed = re.findall(
+    index_titles = re.findall(
         r"^- \[(\d{4})\]\((\S+)\) (.+)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     titles = {
@@ -133,8 +133,8 @@ def test_every_decision_stands_in_the_index_once() -> None:
         )
         for page in folder.glob("0*.md")
     }
-    assert len(listed) == len(set(listed))
-    assert set(listed) == titles
+    assert len(index_titles) == len(set(index_titles))
+    assert set(index_titles) == titles
 
 
 def test_the_map_names_every_room_and_no_other() -> None:

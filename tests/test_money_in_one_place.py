@@ -154,15 +154,15 @@ def conversions(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def test_nobody_else_rounds_or_formats_money() -> None:
-    places, seen = [], set()
+    places, names = [], set()
     for name, _, tree in sources():
         for node in roundings(tree):
-            seen.add(name)
+            names.add(name)
             words = ast.unparse(node)
             if MONEY.search(words) or not (name in ROUNDED_ELSEWHERE or name.startswith(LAB)):
                 places.append(f"{name}:{node.lineno}: {words}")
     assert places == []
-    assert set(ROUNDED_ELSEWHERE) - seen == set()  # and nobody stands in the list for nothing
+    assert set(ROUNDED_ELSEWHERE) - names == set()  # and nobody stands in the list for nothing
 
 
 def test_nobody_else_turns_credits_into_micro_credits() -> None:
@@ -198,9 +198,9 @@ def test_pages_round_no_money_by_themselves(folder: str) -> None:
         if not file.is_file() or "vendor" in file.parts or file.suffix not in (".html", ".txt", ".js"):
             continue
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            shown = [name for name, _ in filters.findall(line)] if folder == "templates" else []
-            shown += [line] if folder == "static" and "toFixed" in line else []
-            places += [f"{file.name}:{number}: {words}" for words in shown if MONEY.search(words)]
+            phrases = [name for name, _ in filters.findall(line)] if folder == "templates" else []
+            phrases += [line] if folder == "static" and "toFixed" in line else []
+            places += [f"{file.name}:{number}: {words}" for words in phrases if MONEY.search(words)]
     assert places == []
 
 

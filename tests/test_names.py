@@ -24,6 +24,7 @@ def test_each_class_has_a_name_of_its_own() -> None:
     assert not {name: files for name, files in places.items() if len(files) > 1}
 
 
+NAMED = (*APPS, "client/bourse_client", "tests")
 # They say what happened to a value, and not what it is.
 PARTICIPLES = {
     "asked", "chosen", "drawn", "found", "given", "gone", "heard", "kept", "known",
@@ -54,11 +55,12 @@ EXCEPTIONS = {
 
 
 def test_no_name_is_a_bare_participle() -> None:
-    """Variables, parameters, functions and classes. Columns of the database and fields of the interface keep theirs."""
+    """Variables, parameters, functions and classes, those of tests too. Columns of the database and fields of the
+    interface keep theirs, and what is imported keeps its own."""
     names: defaultdict[str, set[str]] = defaultdict(set)
-    for file in sorted(file for app in (*APPS, "client/bourse_client") for file in (ROOT / app).rglob("*.py")):
+    for file in sorted(file for folder in NAMED for file in (ROOT / folder).rglob("*.py")):
         path = file.relative_to(ROOT)
-        if {"migrations", "models", "api"} & set(path.parts[:-1]) or path.name == "shapes.py":
+        if path.parts[0] != "tests" and ({"migrations", "models", "api"} & set(path.parts) or path.name == "shapes.py"):
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             name = _bound_by(node)
@@ -73,4 +75,6 @@ def _bound_by(node: ast.AST) -> str:
         return node.id
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return node.name
+    if isinstance(node, ast.alias | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return (node.asname if isinstance(node, ast.alias) else node.name) or ""
     return node.arg if isinstance(node, ast.arg) else ""

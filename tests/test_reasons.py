@@ -38,7 +38,7 @@ OPEN = {
     "tenants/api/problems.py: code": "from the table below it, which is looked at here too",
 }
 NOT_A_CODE = {"demonstration"}  # the reason that the demonstration gives to the history
-SAID = {"code", "sentence", "field", "faults"}  # of a refusal; the rest are its figures
+WORD_FIELDS = {"code", "sentence", "field", "faults"}  # of a refusal; the rest are its figures
 
 
 @cache
@@ -63,7 +63,7 @@ def pool() -> Pool:
 
 def sample(name: str) -> object:
     """A number that a code may come with."""
-    known = {
+    values = {
         "instant": "outbid",
         "limit": "over_budget",
         "detail": "its server is gone.",
@@ -71,7 +71,7 @@ def sample(name: str) -> object:
         "server": "s01",
     }
     if UNITS[name] in (NumberUnit.TEXT, NumberUnit.CODE):
-        return known.get(name, "gpu")
+        return values.get(name, "gpu")
     return 12.5 if UNITS[name] == NumberUnit.CREDITS else 3
 
 
@@ -151,11 +151,13 @@ def test_figures_of_a_refusal_are_those_of_its_class() -> None:
     assert codes.keys() == classes.keys()
     figures_by_code: defaultdict[str, set[str]] = defaultdict(set)
     for name, refusal in classes.items():
-        figures = {figure.name: figure.default is MISSING for figure in fields(refusal) if figure.name not in SAID}
-        listed = {code: set(REFUSALS[code].numbers) for code in codes[name]}
-        assert all({figure for figure, needed in figures.items() if needed} <= listed[code] for code in listed), name
-        assert figures.keys() <= set().union(*listed.values()), name
-        for code in listed:
+        figures = {
+            figure.name: figure.default is MISSING for figure in fields(refusal) if figure.name not in WORD_FIELDS
+        }
+        by_code = {code: set(REFUSALS[code].numbers) for code in codes[name]}
+        assert all({figure for figure, needed in figures.items() if needed} <= by_code[code] for code in by_code), name
+        assert figures.keys() <= set().union(*by_code.values()), name
+        for code in by_code:
             figures_by_code[code] |= figures.keys()
     untold = {code: set(code.numbers) - figures_by_code[code] for code in [*TenantRefusal, *MarketRefusal]}
     assert {code: names for code, names in untold.items() if names} == {}
@@ -198,8 +200,8 @@ def test_row_of_another_version_is_shown_as_it_is(code: str, numbers: dict[str, 
 
 
 def test_credits_of_reasons_are_decimal_texts_and_other_numbers_stay() -> None:
-    shown = numbers_shown({name: sample(name) for name in UNITS if UNITS[name] != NumberUnit.MOMENT})
-    for name, value in shown.items():
+    texts = numbers_shown({name: sample(name) for name in UNITS if UNITS[name] != NumberUnit.MOMENT})
+    for name, value in texts.items():
         expected = {NumberUnit.CREDITS: "12.500000", NumberUnit.MICRO_CREDITS: "0.000003"}.get(
             UNITS[name], sample(name)
         )
