@@ -542,6 +542,6 @@ def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slot
         lead = re.sub(r'<pre class="log">.*?</pre>', "", text_of(html), flags=re.DOTALL)
         assert not of_slots.findall(lead), (name, of_slots.findall(lead))
         assert slots.search(lead), name
-    (course,) = re.findall(r'<ol class="life">.*?</ol>', shown["job"], flags=re.DOTALL)
+    (course,) = re.findall(r'<ol class="life">.*?</ol>', pages["job"], flags=re.DOTALL)
     assert "Submitted" in course
     assert not re.findall(r"\b\d\d:\d\d:\d\d\b", text_of(course))  # also of what happened between two slots
