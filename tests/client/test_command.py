@@ -956,6 +956,10 @@ def test_job_at_home_has_no_pieces_though_it_may_have_some(bourse: Bourse) -> No
         (("files", "4711"), "There is no job 4711 here."),
         (("jobs", "show", "A-12"), "There is no array A-12 here."),
         (("programs", "show", "algin", "--owner", "lumen"), "There is no program algin here."),
+        (
+            ("programs", "archive", "align", "there/none.tar.gz", "--version", "2", "--owner", "lumen"),
+            "There is no archive of align, version 2, here.",
+        ),
         (("api", "GET", "/tenants/lumen/jobs/4711/nowhere/"), "There is no such thing here."),
     ],
 )

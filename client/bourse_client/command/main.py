@@ -31,6 +31,7 @@ POOL_PATH = r"/pools/([^/]+)/(?:prices|servers|quota|sharing)/"
 NAMED = (
     (r"/jobs/arrays/(\d+)/", "array A-{}"),
     (r"/jobs/(\d+)/", "job {}"),
+    (r"/programs/of/[^/]+/([^/]+)/versions/(\d+)/archive/", "archive of {}, version {},"),
     (r"/programs/of/[^/]+/([^/]+)/", "program {}"),
     (POOL_PATH, "pool {}"),
 )
@@ -189,7 +190,7 @@ def _not_there(error: BourseError) -> str:
         return ""
     for pattern, name in NAMED:
         if place := re.search(pattern, error.path):
-            return f"There is no {name.format(unquote(place[1]))} here."
+            return f"There is no {name.format(*map(unquote, place.groups()))} here."
     return ""
 
 
