@@ -993,6 +993,30 @@ def test_one_job_is_asked_for_where_an_array_is_named(bourse: Bourse, command: t
     assert way in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["4711", "J-4711", "j-4711"])
+@pytest.mark.parametrize("command", [("jobs", "show"), ("explain",), ("jobs", "cancel")])
+def test_job_is_named_as_pages_and_sentences_name_it(bourse: Bourse, command: tuple[str, ...], name: str) -> None:
+    with stub_server(good(JOB)) as stub:
+        assert bourse(*command, name, url=stub.address, token="t", tenant="lumen").status == 0
+    assert "/jobs/4711/" in stub.calls[0].path
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("jobs", "show", "A-x"), "A-x must be the number of an array, as A-12"),
+        (("jobs", "list", "--array", "a-0"), "a-0 must be the number of an array, as A-12"),
+        (("jobs", "show", "J-x"), "J-x must be the number of a job, as 88 or J-88"),
+        (("logs", "0"), "0 must be the number of a job, as 88 or J-88"),
+    ],
+)
+def test_number_that_is_none_is_repeated_as_it_was_typed(
+    bourse: Bourse, words: tuple[str, ...], way: str, capsys: Any
+) -> None:
+    assert bourse(*words, url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2
+    assert f"{way}\n" in capsys.readouterr().err
+
+
 def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> None:
     lacks = bad(403, "scope_missing", "The token lacks the scope ledger:read.")
     with stub_server(lacks) as stub:

@@ -395,7 +395,15 @@ def _job(text: str) -> int:
         raise ArgumentTypeError(
             f"{array} is an array: name one of its jobs; bourse jobs list --array {array} lists them"
         )
-    return _number(text)
+    return _job_number(text)
+
+
+def _job_number(text: str) -> int:
+    """Read the number of a job, also as pages and sentences write it, J-88."""
+    try:
+        return _number(text[2:] if text.upper().startswith("J-") else text)
+    except ArgumentTypeError:
+        raise ArgumentTypeError(f"{text} must be the number of a job, as 88 or J-88") from None
 
 
 def _number_or_all(text: str) -> int | str:
@@ -414,11 +422,14 @@ class ArrayNumber(int):
 
 
 def _array(text: str) -> ArrayNumber:
-    return ArrayNumber(_number(text.upper().removeprefix("A-")))
+    try:
+        return ArrayNumber(_number(text.upper().removeprefix("A-")))
+    except ArgumentTypeError:
+        raise ArgumentTypeError(f"{text} must be the number of an array, as A-12") from None
 
 
 def _job_or_array(text: str) -> int:
-    return _array(text) if text.upper().startswith("A-") else _number(text)
+    return _array(text) if text.upper().startswith("A-") else _job_number(text)
 
 
 def _month(text: str) -> str:
