@@ -447,6 +447,19 @@ def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
     assert "pool=nope" in stub.calls[0].path
 
 
+def test_job_that_was_cancelled_before_its_start_has_none(bourse: Bourse) -> None:
+    over = {"state": "cancelled", "starts_at": "2026-03-02T12:30:00Z", "ends_at": "2026-03-02T12:40:00Z"}
+    options = {"token": "t", "tenant": "lumen"}
+    for ended_at, count in (("2026-03-02T12:29:59.9Z", 0), ("2026-03-02T12:30:00Z", 1), ("2026-03-02T12:31:00Z", 1)):
+        job = JOB | over | {"ended_at": ended_at}
+        page = {"next": None, "previous": None, "results": [job]}
+        with stub_server(good(job), good(page)) as stub:
+            shown = bourse("jobs", "show", "4711", url=stub.address, **options)
+            row = bourse("jobs", "list", url=stub.address, **options).out.splitlines()[1]
+        assert len(re.findall("(?m)^starts ", shown.out)) == count
+        assert len(re.findall(r"\d\d:\d\d:\d\d", row)) == 1 + count, row
+
+
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
     array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
     page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}
