@@ -973,6 +973,7 @@ def test_job_at_home_has_no_pieces_though_it_may_have_some(bourse: Bourse) -> No
             ("programs", "archive", "align", "there/none.tar.gz", "--version", "2", "--owner", "lumen"),
             "There is no archive of align, version 2, here.",
         ),
+        (("lab", "show", "14"), "There is no study 14 here."),
         (("api", "GET", "/tenants/lumen/jobs/4711/nowhere/"), "There is no such thing here."),
     ],
 )
@@ -1021,6 +1022,17 @@ def test_job_is_named_as_pages_and_sentences_name_it(bourse: Bourse, command: tu
         (("jobs", "list", "--array", "a-0"), "a-0 must be the number of an array, as A-12"),
         (("jobs", "show", "J-x"), "J-x must be the number of a job, as 88 or J-88"),
         (("logs", "0"), "0 must be the number of a job, as 88 or J-88"),
+        (("jobs", "submit", "a", "--worth", "0"), "0 must be an amount of more than 0, such as 12.5"),
+        (
+            ("jobs", "submit", "a", "--worth", "9" * 14),
+            f"{'9' * 14} must be an amount of more than 0, such as 12.5, with at most 13 digits before its point and "
+            "18 behind it",
+        ),
+        (
+            ("jobs", "submit", "a", "--max-price", "0." + "1" * 16),
+            f"0.{'1' * 16} must be a number of more than 0, such as 12.5, with at most 15 digits before its point and "
+            "15 behind it",
+        ),
     ],
 )
 def test_number_that_is_none_is_repeated_as_it_was_typed(

@@ -33,6 +33,7 @@ NAMED = (
     (r"/jobs/(\d+)/", "job {}"),
     (r"/programs/of/[^/]+/([^/]+)/versions/(\d+)/archive/", "archive of {}, version {},"),
     (r"/programs/of/[^/]+/([^/]+)/", "program {}"),
+    (r"/lab/studies/(\d+)/", "study {}"),
     (POOL_PATH, "pool {}"),
 )
 OPTIONS = {"worth.by": "--by", "worth.credits": "--worth", "worth.later": "--later"}  # by the field that each fills

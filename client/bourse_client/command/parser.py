@@ -358,8 +358,16 @@ def _positive(text: str) -> float:
     """Read a number strictly: `float` would also take 1_000, 1e3 and blanks."""
     number = float(text) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text) else 0.0
     if not number > 0:
-        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
+        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5" + _too_long(text, 15, 15))
     return number
+
+
+def _too_long(text: str, before: int, behind: int) -> str:
+    """Return the rest of a refusal where a number is well written, and has more digits than are read."""
+    digits = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", text)
+    if digits is None or (len(digits[1]) <= before and len(digits[2] or "") <= behind):
+        return ""
+    return f", with at most {before} digits before its point and {behind} behind it"
 
 
 def _seconds(text: str) -> float:
@@ -379,7 +387,7 @@ def _amount(text: str) -> str:
     """Check an amount strictly, and return it as it was typed: the interface takes amounts as texts, and knows how many
     digits they may have."""
     if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,18})?", text) and text.strip("0.")):
-        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5")
+        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5" + _too_long(text, 13, 18))
     return text
 
 
