@@ -447,6 +447,19 @@ def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
     assert "pool=nope" in stub.calls[0].path
 
 
+def test_job_that_was_cancelled_before_its_start_has_none(bourse: Bourse) -> None:
+    over = {"state": "cancelled", "starts_at": "2026-03-02T12:30:00Z", "ends_at": "2026-03-02T12:40:00Z"}
+    options = {"token": "t", "tenant": "lumen"}
+    for ended_at, count in (("2026-03-02T12:29:59.9Z", 0), ("2026-03-02T12:30:00Z", 1), ("2026-03-02T12:31:00Z", 1)):
+        job = JOB | over | {"ended_at": ended_at}
+        page = {"next": None, "previous": None, "results": [job]}
+        with stub_server(good(job), good(page)) as stub:
+            shown = bourse("jobs", "show", "4711", url=stub.address, **options)
+            row = bourse("jobs", "list", url=stub.address, **options).out.splitlines()[1]
+        assert len(re.findall("(?m)^starts ", shown.out)) == count
+        assert len(re.findall(r"\d\d:\d\d:\d\d", row)) == 1 + count, row
+
+
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
     array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
     page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}
@@ -956,6 +969,11 @@ def test_job_at_home_has_no_pieces_though_it_may_have_some(bourse: Bourse) -> No
         (("files", "4711"), "There is no job 4711 here."),
         (("jobs", "show", "A-12"), "There is no array A-12 here."),
         (("programs", "show", "algin", "--owner", "lumen"), "There is no program algin here."),
+        (
+            ("programs", "archive", "align", "there/none.tar.gz", "--version", "2", "--owner", "lumen"),
+            "There is no archive of align, version 2, here.",
+        ),
+        (("lab", "show", "14"), "There is no study 14 here."),
         (("api", "GET", "/tenants/lumen/jobs/4711/nowhere/"), "There is no such thing here."),
     ],
 )
@@ -987,6 +1005,41 @@ def test_one_job_is_asked_for_where_an_array_is_named(bourse: Bourse, command: t
     assert bourse(*command, "a-12", url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2
     way = "A-12 is an array: name one of its jobs; bourse jobs list --array A-12 lists them"
     assert way in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["4711", "J-4711", "j-4711"])
+@pytest.mark.parametrize("command", [("jobs", "show"), ("explain",), ("jobs", "cancel")])
+def test_job_is_named_as_pages_and_sentences_name_it(bourse: Bourse, command: tuple[str, ...], name: str) -> None:
+    with stub_server(good(JOB)) as stub:
+        assert bourse(*command, name, url=stub.address, token="t", tenant="lumen").status == 0
+    assert "/jobs/4711/" in stub.calls[0].path
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("jobs", "show", "A-x"), "A-x must be the number of an array, as A-12"),
+        (("jobs", "list", "--array", "a-0"), "a-0 must be the number of an array, as A-12"),
+        (("jobs", "show", "J-x"), "J-x must be the number of a job, as 88 or J-88"),
+        (("logs", "0"), "0 must be the number of a job, as 88 or J-88"),
+        (("jobs", "submit", "a", "--worth", "0"), "0 must be an amount of more than 0, such as 12.5"),
+        (
+            ("jobs", "submit", "a", "--worth", "9" * 14),
+            f"{'9' * 14} must be an amount of more than 0, such as 12.5, with at most 13 digits before its point and "
+            "18 behind it",
+        ),
+        (
+            ("jobs", "submit", "a", "--max-price", "0." + "1" * 16),
+            f"0.{'1' * 16} must be a number of more than 0, such as 12.5, with at most 15 digits before its point and "
+            "15 behind it",
+        ),
+    ],
+)
+def test_number_that_is_none_is_repeated_as_it_was_typed(
+    bourse: Bourse, words: tuple[str, ...], way: str, capsys: Any
+) -> None:
+    assert bourse(*words, url="http://127.0.0.1:1", token="t", tenant="lumen").status == 2
+    assert f"{way}\n" in capsys.readouterr().err
 
 
 def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> None:

@@ -46,6 +46,7 @@ from tests.engines.slurm.gangs import gang, start
 NOW = time.time()
 WORD = {"state": "running", "beat": NOW, "started_at": NOW - 1.0, "end": "", "detail": "", "exit_code": None,
         "restarts": 0, "progress": {"epoch": 3}, "delivered": [["n1", NOW - 1.0, NOW]]}  # fmt: skip
+SITE = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse"}
 
 
 @pytest.fixture
@@ -208,6 +209,27 @@ def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_
     engine.jobs.submissions = {name: at - 10.0 for name, at in engine.jobs.submissions.items()}  # some seconds ago
     status = engine.observe([handle])[handle.key]
     assert (status.state, status.end, status.detail) == (ENDED, STOPPED, "it was taken back before it began")
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("echo 'Reservation bourse not found'; exit 1", "Reservation bourse not found"),  # as scontrol has it
+        ("echo 'half a table'; echo 'sbatch: error: Batch job submission failed.' >&2; exit 1",
+         "Batch job submission failed"),
+        ("exit 4", "sh ended with code 4"),
+    ],
+)  # fmt: skip
+def test_command_that_failed_is_told_in_its_own_words(script: str, sentence: str) -> None:
+    answer = Commands(SlurmSettings.read("slurm", SITE)).run("sh", "-c", script)
+    assert (answer.came, answer.is_good, answer.sentence) == (True, False, sentence)
+
+
+def test_check_names_a_conf_that_is_not_there_and_waits_for_nothing(tmp_path: Path) -> None:
+    site = SITE | {"shared": str(tmp_path), "conf": str(tmp_path / "slurm.conf")}
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", site), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    sentence = f"Slurm is not asked: {tmp_path}/slurm.conf, which conf names, is no file here."
+    assert [finding.sentence for finding in engine.check({})] == [sentence]
 
 
 @pytest.mark.parametrize(("user", "may"), [("chem", True), ("phys", False)])

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.market.decide.interval import interval_run
+from scheduling.market.reads import job_view
 from scheduling.market.view.frame import pool_frame
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
@@ -339,6 +340,9 @@ def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.Monkey
     assert run_slots(pool, 1, 7) == []
     reasons = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]
     assert reasons == [("waiting_for_interval", {"closes_at": 8})] * 2
+    with scope_disabled("jobs of all"):
+        told = job_view(pool, again(late), None, at(pool, 2)).reason
+    assert told.numbers == {"slot": 8, "closes_at": at(pool, 8).isoformat()}, "as a submission has it"
     monkeypatch.undo()
     assert len(run_slots(pool, 8, 8)) == 1
 

@@ -37,3 +37,12 @@ def test_a_command_says_that_the_database_does_not_answer(command: list[str], tm
     assert run.stderr.endswith(" Look at PostgreSQL and DATABASE_URL.\n")
     assert "Traceback" not in run.stderr
     assert "opensesame" not in run.stderr
+
+
+def test_a_python_without_the_packages_is_told_which_one_to_type() -> None:
+    words = [sys.executable, "-S", "manage.py", "engine", "--check"]  # -S: nothing of the virtual environment
+    run = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=PATIENCE)
+    assert run.returncode == 1
+    assert run.stderr.startswith("This Python has no module ")
+    assert ": type .venv/bin/python manage.py," in run.stderr
+    assert "Traceback" not in run.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -235,10 +236,17 @@ def list_jobs(session: Session) -> int:
 
 
 def _row(job: Job) -> tuple[str, ...]:
-    times = (moment(job["starts_at"]), moment(job["ended_at"] or job["ends_at"]))
+    times = (moment(_start(job)), moment(job["ended_at"] or job["ends_at"]))
     price, workers, reason = credits(job["price"]), count(job["workers"]), job["reason"]
     why = "" if reason["code"] == job["state"] else reason["sentence"]  # the other columns say what a state says
     return (str(job["id"]), job["name"], job["lane"], job["state"], price, workers, *times, why)
+
+
+def _start(job: Job) -> str | None:
+    """Return when the job starts or started; None where it ended before, as one that was cancelled in time."""
+    start, end = job["starts_at"], job["ended_at"]
+    early = start and end and datetime.fromisoformat(end) < datetime.fromisoformat(start)
+    return None if early else start
 
 
 def _folded(job: Job, array: ArrayOfJob) -> tuple[str, ...]:
@@ -394,7 +402,7 @@ def _show(screen: Screen, job: JobWithSpec) -> None:
         ("workers", count(job["workers"]) if job["workers"] else ""),
         ("parameter servers", count(job["parameter_servers"]) if job["parameter_servers"] else ""),
         ("submitted", f"{moment(job['submitted_at'])} {at}" + (f" by {by}" if (by := job["submitted_by"]) else "")),
-        ("starts", f"{moment(job['starts_at'])} {at}" if job["starts_at"] else ""),
+        ("starts", f"{moment(start)} {at}" if (start := _start(job)) else ""),
         ("ends", f"{moment(job['ends_at'])} {at}" if job["ends_at"] and not job["ended_at"] else ""),
         ("ended", f"{moment(job['ended_at'])} {at}" if job["ended_at"] else ""),
     ])  # fmt: skip

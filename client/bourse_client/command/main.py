@@ -31,7 +31,9 @@ POOL_PATH = r"/pools/([^/]+)/(?:prices|servers|quota|sharing)/"
 NAMED = (
     (r"/jobs/arrays/(\d+)/", "array A-{}"),
     (r"/jobs/(\d+)/", "job {}"),
+    (r"/programs/of/[^/]+/([^/]+)/versions/(\d+)/archive/", "archive of {}, version {},"),
     (r"/programs/of/[^/]+/([^/]+)/", "program {}"),
+    (r"/lab/studies/(\d+)/", "study {}"),
     (POOL_PATH, "pool {}"),
 )
 OPTIONS = {"worth.by": "--by", "worth.credits": "--worth", "worth.later": "--later"}  # by the field that each fills
@@ -189,7 +191,7 @@ def _not_there(error: BourseError) -> str:
         return ""
     for pattern, name in NAMED:
         if place := re.search(pattern, error.path):
-            return f"There is no {name.format(unquote(place[1]))} here."
+            return f"There is no {name.format(*map(unquote, place.groups()))} here."
     return ""
 
 

@@ -359,8 +359,16 @@ def _positive(text: str) -> float:
     """Read a number strictly: `float` would also take 1_000, 1e3 and blanks."""
     number = float(text) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text) else 0.0
     if not number > 0:
-        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
+        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5" + _too_long(text, 15, 15))
     return number
+
+
+def _too_long(text: str, before: int, behind: int) -> str:
+    """Return the rest of a refusal where a number is well written, and has more digits than are read."""
+    digits = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", text)
+    if digits is None or (len(digits[1]) <= before and len(digits[2] or "") <= behind):
+        return ""
+    return f", with at most {before} digits before its point and {behind} behind it"
 
 
 def _seconds(text: str) -> float:
@@ -380,7 +388,7 @@ def _amount(text: str) -> str:
     """Check an amount strictly, and return it as it was typed: the interface takes amounts as texts, and knows how many
     digits they may have."""
     if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,18})?", text) and text.strip("0.")):
-        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5")
+        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5" + _too_long(text, 13, 18))
     return text
 
 
@@ -396,7 +404,15 @@ def _job(text: str) -> int:
         raise ArgumentTypeError(
             f"{array} is an array: name one of its jobs; bourse jobs list --array {array} lists them"
         )
-    return _number(text)
+    return _job_number(text)
+
+
+def _job_number(text: str) -> int:
+    """Read the number of a job, also as pages and sentences write it, J-88."""
+    try:
+        return _number(text[2:] if text.upper().startswith("J-") else text)
+    except ArgumentTypeError:
+        raise ArgumentTypeError(f"{text} must be the number of a job, as 88 or J-88") from None
 
 
 def _number_or_all(text: str) -> int | str:
@@ -415,11 +431,14 @@ class ArrayNumber(int):
 
 
 def _array(text: str) -> ArrayNumber:
-    return ArrayNumber(_number(text.upper().removeprefix("A-")))
+    try:
+        return ArrayNumber(_number(text.upper().removeprefix("A-")))
+    except ArgumentTypeError:
+        raise ArgumentTypeError(f"{text} must be the number of an array, as A-12") from None
 
 
 def _job_or_array(text: str) -> int:
-    return _array(text) if text.upper().startswith("A-") else _number(text)
+    return _array(text) if text.upper().startswith("A-") else _job_number(text)
 
 
 def _month(text: str) -> str:

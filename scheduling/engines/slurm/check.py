@@ -36,7 +36,9 @@ RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
 def findings(engine: SlurmEngine, sold: Counts) -> list[ClusterFinding]:
     """Return all findings about a cluster. `sold` has the units of its pools, by server and resource; if it is empty,
     all servers of the partition are checked."""
-    commands = engine.commands
+    commands, conf = engine.commands, engine.settings.conf
+    if conf and not os.path.isfile(conf):  # Slurm's commands would wait for an answer until they are ended
+        return [ClusterFinding(f"Slurm is not asked: {conf}, which conf names, is no file here.")]
     answer = commands.run("scontrol", "show", "config")
     if not answer.is_good:
         return [ClusterFinding(f"Slurm does not answer: {answer.sentence}.")]

@@ -71,7 +71,9 @@ class Commands:
             self._spent.append((words[0], time.monotonic() - begin))
         if done.returncode == 0:
             return CommandAnswer(True, done.stdout)
-        errors = [line.partition("error: ")[2] or line for line in done.stderr.strip().splitlines()]
+        # scontrol says on standard output what it has not: "Reservation bourse not found".
+        words_said = done.stderr.strip() or done.stdout.strip()
+        errors = [line.partition("error: ")[2] or line for line in words_said.splitlines()]
         sentence = (errors[-1] if errors else f"{words[0]} ended with code {done.returncode}").strip().rstrip(".")[:200]
         came = not any(word in done.stderr.lower() for word in NO_ANSWER)
         return CommandAnswer(came, done.stdout, sentence)

@@ -86,13 +86,13 @@ class Command(DatabaseCommand):
 
     def _import(self, name: str, options: dict[str, Any]) -> None:
         """Show what the cluster's servers would be in the pool; with --confirm, make them."""
-        pool, cluster = _pool(options["pool"]), cluster_of(name)
+        pool = _pool(options["pool"])
+        if pool.engine != name:  # its jobs would be started elsewhere than on the servers that were brought in
+            raise CommandError(f"The pool {pool.slug} runs on the engine {pool.engine}, and not on {name}.")
+        table = _owners(options["owners"]) if options["owners"] else {}
+        cluster = cluster_of(name)
         if isinstance(cluster, Refused):
             raise CommandError(cluster.sentence)
-        table: dict[str, str] = {}
-        if options["owners"]:
-            with options["owners"].open(newline="", encoding="utf-8") as file:
-                table = {row[0].strip(): row[1].strip() for row in csv.reader(file) if len(row) == 2}
         changes = cluster_changes(pool=pool, cluster=cluster, owners=owners_read(table, options["owner"]))
         if isinstance(changes, Refused):
             raise CommandError(changes.sentence)
@@ -213,6 +213,28 @@ def _pool(slug: str | None) -> Pool:
     if pool is None:
         raise CommandError(f"There is no pool {slug!r}. Name one with --pool.")
     return pool
+
+
+def _owners(path: Path) -> dict[str, str]:
+    """Read the table of servers and tenants. A line that cannot be read is refused, as its servers would go to another
+    owner."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()  # spreadsheets put a mark before UTF-8
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is no text in UTF-8.") from None
+    table: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+        if not any(cells):
+            continue
+        if len(cells) != 2 or not all(cells) or cells[0] in table:
+            raise CommandError(
+                f"{path}, line {number}: “{line.strip()}” is not a server, a comma and a tenant, each once."
+            )
+        table[cells[0]] = cells[1]
+    return table
 
 
 def _listener() -> psycopg.Connection[Any]:

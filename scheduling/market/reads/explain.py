@@ -103,7 +103,16 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
 
 
 def reason_in_words(pool: Pool, code: str, numbers: Numbers) -> ReasonInWords:
-    return ReasonInWords(code, numbers, reason_sentence(pool, code, numbers), reason_help(code))
+    return ReasonInWords(code, _with_moment(pool, numbers), reason_sentence(pool, code, numbers), reason_help(code))
+
+
+def _with_moment(pool: Pool, numbers: Numbers) -> Numbers:
+    """Return the numbers with a boundary as a submission writes it, by its slot and its moment: a policy knows no
+    clock, and gives the slot in place of the moment."""
+    slot = numbers.get("closes_at")
+    return (
+        {**numbers, "slot": slot, "closes_at": pool.slot_start(slot).isoformat()} if isinstance(slot, int) else numbers
+    )
 
 
 def _price_of_nothing(job: TrainingJob) -> int | None:
@@ -112,7 +121,7 @@ def _price_of_nothing(job: TrainingJob) -> int | None:
 
 def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None) -> ReasonInWords:
     if job.reason_code == "waiting_for_interval" and (late := _overdue(pool, job, at)):
-        return ReasonInWords(job.reason_code, job.reason_numbers, late)
+        return ReasonInWords(job.reason_code, _with_moment(pool, job.reason_numbers), late)
     if job.reason_code and not (award and award.work_left is not None and job.state == JobState.RUNNING):
         return reason_in_words(pool, job.reason_code, job.reason_numbers)
     if award is None:
