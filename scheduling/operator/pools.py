@@ -16,13 +16,14 @@ from scheduling.market.view import (
     ONES,
     AmountSteps,
     amount_text,
+    first_closing,
     fixed_settings,
     gives_floors,
     steps_flaw,
     unusable,
     unusable_instant,
 )
-from scheduling.models import AlonePlan, Lane, Pool, ResourceKind
+from scheduling.models import AlonePlan, Lane, LaneClock, Pool, ResourceKind
 from scheduling.runs import LOCAL, engine_flaw
 from tenants import history
 from tenants.access import Access, Refused
@@ -86,13 +87,14 @@ def pool_create(*, terms: PoolTerms, by: Access, reason: str, at: datetime) -> P
     # 2. Fix what the terms leave open: the constants of the policy, and the plan of tenants that choose none.
     columns["batch_policy"] = pool.batch_policy = fixed_settings(pool, resources)
     columns["usual_plan"] = pool.usual_plan = (AlonePlan.RENEW if gives_floors(pool) else AlonePlan.KEEP).value
-    # 3. Write the pool with its resources and prices, and an entry of the history.
+    # 3. Write the pool with its resources, its prices and the clock of its batch lane, and an entry of the history.
     pool.save()
     ResourceKind.objects.bulk_create(
         ResourceKind(pool=pool, name=name, label=label, **asdict(steps.get(name, ONES)))
         for name, label in terms.resources.items()
     )
     prices_write(pool, prices, 0, at)
+    LaneClock.objects.create(pool=pool, lane=Lane.BATCH, frontier=first_closing(pool, resources))
     after = columns | {"resources": resources, "labels": dict(terms.resources)}
     after |= {"use_prices": dict(prices)} if prices else {}
     after |= {"steps": steps_listed(steps)} if steps else {}

@@ -19,6 +19,7 @@ from scheduling.market.view.intake import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import PiecesInVain, is_divisible, left_of, pieces_in_vain, pieces_so_far
 from scheduling.market.view.policy import (
+    first_closing,
     fixed_settings,
     gives_floors,
     policy_built,
@@ -54,6 +55,7 @@ __all__ = [
     "arrival_of",
     "batch_view",
     "demands_check",
+    "first_closing",
     "fixed_settings",
     "floor_stands",
     "floors_standing",

@@ -71,6 +71,15 @@ def gives_floors(pool: Pool) -> bool:
     return settings["name"] == "astraea" and bool(promises)
 
 
+def first_closing(pool: Pool, resources: Sequence[str]) -> int:
+    """Return the boundary at which the first interval of a new pool can close, for no job comes before slot 0 has
+    begun. It is 0 where every slot is dealt out by itself. The pool must be usable (see `unusable`)."""
+    clock = batch_settings(pool, resources).get("clock")
+    if not isinstance(clock, Mapping):
+        return 0
+    return int(clock["first"]) + int(clock["restart"])  # a clock that restarts counts from the first job
+
+
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     """Return what is wrong with the batch policy of a pool that has these resources, or None if nothing is."""
     name = pool.batch_policy["name"]
