@@ -111,9 +111,8 @@ def _parts(url: str) -> tuple[str, str, int, str] | Refused:
         host, port = split.hostname, split.port
     except ValueError:
         return _wrong("This is no address.")
-    schemes = ("https", "http") if settings.WEBHOOKS_ALLOW_PRIVATE else ("https",)
-    if split.scheme not in schemes or not host:
-        return _wrong("An address begins with https:// and a host.")
+    if split.scheme not in _schemes() or not host:
+        return _wrong(f"An address begins with {_beginning()} and a host.")
     if split.username is not None or split.password is not None or split.fragment:
         return _wrong("An address has neither a name, a password nor a fragment.")
     port = _port(split.scheme) if port is None else port
@@ -123,6 +122,20 @@ def _parts(url: str) -> tuple[str, str, int, str] | Refused:
         return _wrong(f"Port {port} is not open for webhooks.{ports} An operator opens others with WEBHOOKS_PORTS.")
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
     return split.scheme, host, port, path
+
+
+def address_help() -> str:
+    """Return which addresses may be called here, as a sentence."""
+    whose = "An address, also one of a private network," if settings.WEBHOOKS_ALLOW_PRIVATE else "A public address"
+    return f"{whose} that begins with {_beginning()}."
+
+
+def _schemes() -> tuple[str, ...]:
+    return ("https", "http") if settings.WEBHOOKS_ALLOW_PRIVATE else ("https",)
+
+
+def _beginning() -> str:
+    return " or ".join(f"{scheme}://" for scheme in _schemes())
 
 
 def _port(scheme: str) -> int:

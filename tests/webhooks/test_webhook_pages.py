@@ -56,6 +56,16 @@ def test_others_than_owners_are_told_for_whom_it_is(world: World, role: str) -> 
     assert len(all_of(world.tenant)) == 2
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_page_says_which_addresses_may_be_called_here(world: World, settings, private: bool) -> None:
+    settings.WEBHOOKS_ALLOW_PRIVATE = private
+    html = browser(world).get(place(world)).content.decode()
+    assert ("A public address that begins with https://." in html) is not private
+    assert ("An address, also one of a private network, that begins with https:// or http://." in html) is private
+    html = browser(world).post(place(world, "make/"), {"url": "ftp://lumen.example/"}).content.decode()
+    assert f"An address begins with https://{' or http://' if private else ''} and a host." in html
+
+
 def test_owner_makes_one_and_sees_its_secret_once(world: World) -> None:
     owner = browser(world)
     html = owner.post(place(world, "make/"), {"url": URL, "kinds": ["job_finished"]}).content.decode()

@@ -11,13 +11,14 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.functional import lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from scheduling.feed import OWN_KINDS
 from scheduling.models import DeliveryState, Webhook, WebhookDelivery
 from scheduling.webhooks import changes
-from scheduling.webhooks.addresses import LONGEST_URL
+from scheduling.webhooks.addresses import LONGEST_URL, address_help
 from scheduling.webhooks.read_webhooks import DeliverySeen, deliveries_seen, delivery_list, webhook_by_id, webhook_list
 from tenants.access import AccessRequest, Refused
 from tenants.form_fields import WholeForm
@@ -46,7 +47,7 @@ class NewWebhookForm(forms.Form):
     url = forms.CharField(
         max_length=LONGEST_URL,
         label="Address",
-        help_text="A public address that begins with https://. Events are sent there as they happen.",
+        help_text=lazy(lambda: f"{address_help()} Events are sent there as they happen.", str)(),
         widget=forms.URLInput(attrs={"autocomplete": "off"}),
     )
     kinds = forms.MultipleChoiceField(
