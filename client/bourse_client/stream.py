@@ -74,6 +74,7 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
             has_life = False
             for message in _opened(transport, path, place):
                 failures, has_life = 0, True
+                transport.note_return()
                 if message and message.kind != CLOSED:
                     yield _document(message)
             if not has_life:  # a server begins with how soon to come back; something else hangs up

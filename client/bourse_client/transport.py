@@ -146,6 +146,7 @@ class Transport:
         parts = parts_of(self.address)
         self._secure = parts.scheme == "https"
         self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path
+        self._outage_noticed = False
         self._connection: http.client.HTTPConnection | None = None
         # The Idempotency-Key of the latest change, as long as nobody knows what became of it.
         self.unanswered: str | None = None
@@ -170,6 +171,7 @@ class Transport:
                 answers = isinstance(failure, Refused) and failure.status == NOT_BEGUN
                 what = f"says: {failure}" if answers else "does not answer."
                 pace.notice(f"{self.address} {what} It is asked again for {pace.outage // 60} minutes.")
+                self._outage_noticed = True
             return then > min(since + pace.outage, self._until)
         return failures >= pace.attempts or then > since + pace.patience
 
@@ -325,11 +327,18 @@ class Transport:
         if call.accept == JSON and not isinstance(reply.json(), dict):
             raise self.other_shape(call.key)
         self.note_answer()
+        self.note_return()
         return reply
 
     def note_answer(self) -> None:
         """Remember that the server is there and lets us in."""
         self.was_answered = True
+
+    def note_return(self) -> None:
+        """Tell somebody who was told of an outage that it is over."""
+        if self._outage_noticed:
+            self._outage_noticed = False
+            self.pace.notice(f"{self.address} answers again.")
 
     def require_kind(self, headers: Mapping[str, str], accept: str, key: str | None = None) -> None:
         """Raise `Unreachable` for an answer of another kind than was asked for. It is of somebody else, such as a page

@@ -149,8 +149,10 @@ def test_who_calls_too_often_while_following_hears_that_and_of_no_outage() -> No
     busy = bad(429, "too_many_calls", "Too many calls: 1,200 in a minute.", Retry_After="10")
     with stub_server(good(JOB), *[busy] * 20, good(JOB | {"state": "finished"})) as stub, client(stub, hours) as caller:
         assert [job["state"] for job in caller.job_followed(7)] == ["queued", "finished"]
-    (notice,) = hours.notices
-    assert notice == f"{stub.address} says: Too many calls: 1,200 in a minute. It is asked again for 10 minutes."
+    assert hours.notices == [
+        f"{stub.address} says: Too many calls: 1,200 in a minute. It is asked again for 10 minutes.",
+        f"{stub.address} answers again.",
+    ]
 
 
 def test_who_follows_a_job_waits_for_no_outage_beyond_the_time_that_was_given() -> None:
