@@ -24,7 +24,7 @@ from bourse_client.command.scripts import (
     waited_in_words,
 )
 from bourse_client.command.session import Session
-from bourse_client.command.written import INPUT, asked_in, is_script, text_in
+from bourse_client.command.written import INPUT, asked_in, is_of_many, is_script, text_in
 from bourse_client.errors import BourseError, Conflict, NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
@@ -52,6 +52,8 @@ def submit(session: Session) -> int:
         if words.count:
             raise exits.UsageError("--count is for job files; a script says how many it is: #SBATCH --array=0-2.")
         return describe(session, text)
+    if is_of_many(words.file, text):
+        raise exits.UsageError(f"{words.file}: a file with a job on each line, as JSON, is submitted with --bulk.")
     if words.by or words.worth or words.later or words.dry_run or words.brings:
         why = "it is empty."
         if text.strip():
