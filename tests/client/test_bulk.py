@@ -192,6 +192,8 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
         ((SPEC | {"pool": "a"}, SPEC | {"pool": "b"}), (), "the jobs of one file go to one pool, not to a, b"),
         ((SPEC,), ("--count", "3"), "beside --bulk only --pool, --name and --key"),
         ((SPEC,), ("--lane", "instant"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--timeout", "3"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--every", "3"), "beside --bulk only --pool, --name and --key"),
         ((SPEC,), ("--divisible",), "beside --bulk only --pool, --name and --key"),
     ],
 )

@@ -603,6 +603,16 @@ def test_waiting_with_a_time_limit_ends_with_it(bourse: Bourse, job_file: Path) 
     assert json.loads(ended.out)["state"] == "queued"
 
 
+@pytest.mark.parametrize("option", ["--timeout", "--every"])
+@pytest.mark.parametrize("command", ["jobs submit JOB", "jobs submit JOB --count 2", "run --gpus 1 --hours 1"])
+def test_options_of_waiting_mean_nothing_without_it(bourse: Bourse, job_file: Path, command: str, option: str) -> None:
+    words = [job_file if word == "JOB" else word for word in command.split()]
+    program = ("--", "true") if words[0] == "run" else ()
+    ended = bourse(*words, option, "3", *program, url="http://127.0.0.1:9", token="t", tenant="lumen")
+    assert ended.status == 2
+    assert ended.err == f"bourse: {option} is for a job that is waited for: say --wait too.\n"
+
+
 def test_waiting_that_loses_the_server_names_the_job(
     bourse: Bourse, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ from bourse_client.shapes import (
 )
 
 MOST_AT_ONCE = 100  # jobs in one call to cancel
+EVERY = 2.0  # seconds between two looks at a job that is waited for
 T = TypeVar("T")
 
 
@@ -47,6 +48,7 @@ def submit(session: Session) -> int:
     words = session.words
     if words.bulk:
         return bulk.submit(session)
+    _no_waiting(words)
     text = text_in(session, words.file)
     if is_script(text):
         if words.count:
@@ -84,6 +86,7 @@ def submit(session: Session) -> int:
 
 def run(session: Session) -> int:
     """Submit a command as a script: `bourse run --gpus 1 --hours 2 -- python train.py`."""
+    _no_waiting(session.words)
     return describe(session, script_of(session.words))
 
 
@@ -164,6 +167,11 @@ def _no_array(words: Namespace) -> None:
         raise exits.UsageError("--together is for an array of jobs: give --count, or a script with --array.")
 
 
+def _no_waiting(words: Namespace) -> None:
+    if not words.wait and (names := [f"--{name}" for name in ("timeout", "every") if getattr(words, name)]):
+        raise exits.UsageError(f"{names[0]} is for a job that is waited for: say --wait too.")
+
+
 def _end(session: Session, job: JobWithSpec) -> int:
     words, screen = session.words, session.screen
     if job["state"] == REJECTED:
@@ -177,7 +185,8 @@ def _waited(session: Session, job: JobWithSpec) -> int:
     words, screen = session.words, session.screen
     progress = Progress(screen)
     try:
-        for latest in session.client.job_followed(job["id"], every=words.every, patience=words.timeout):
+        every = words.every or EVERY
+        for latest in session.client.job_followed(job["id"], every=every, patience=words.timeout):
             job = latest
             progress.show(job)
     except KeyboardInterrupt:
