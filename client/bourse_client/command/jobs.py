@@ -220,8 +220,12 @@ def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
 
 
 def _more(reason: Reason) -> list[str]:
-    """Return the lines below a reason's sentence: its code and figures, and what would help."""
-    figures, advice = numbers_line(reason["numbers"]), reason.get("help", "")
+    """Return the lines below a reason's sentence: its code and figures, and what would help. A program's last words are
+    as long as a sentence, and stand there once."""
+    numbers, advice = dict(reason["numbers"]), reason.get("help", "")
+    if str(numbers.get("detail", "")).rstrip(".") in reason["sentence"]:
+        numbers.pop("detail", None)
+    figures = numbers_line(numbers)
     code = plain(f"  code {reason['code']}" + (f": {figures}" if figures else ""))
     return [code, plain(f"  {advice}")] if advice else [code]
 
