@@ -684,16 +684,16 @@ def test_reason_is_a_sentence_with_its_code_its_figures_and_what_would_help(bour
 
 
 def test_last_words_of_a_program_stand_once_where_the_sentence_has_them(bourse: Bourse) -> None:
-    said = "RuntimeError: CUDA out of memory."
+    last_words = "RuntimeError: CUDA out of memory."
     sentence = "Its program failed: RuntimeError: CUDA out of memory. What was reserved is paid."
-    numbers = {"detail": said, "epoch": 3}
+    numbers = {"detail": last_words, "epoch": 3}
     failed = JOB | {"state": "failed", "reason": {"code": "program_failed", "numbers": numbers, "sentence": sentence}}
     elsewhere = failed | {"reason": failed["reason"] | {"sentence": "It failed."}}
     with stub_server(good(failed), good(elsewhere)) as stub:
         account = {"url": stub.address, "token": "t", "tenant": "lumen"}
         once, beside = [bourse("explain", "4711", **account).out.splitlines() for _ in range(2)]
     assert once == [f"Job 4711 is failed. {sentence}", "  code program_failed: epoch 3"]
-    assert beside == ["Job 4711 is failed. It failed.", f"  code program_failed: detail {said}, epoch 3"]
+    assert beside == ["Job 4711 is failed. It failed.", f"  code program_failed: detail {last_words}, epoch 3"]
 
 
 def test_colour_is_for_terminals_that_want_it(bourse: Bourse, monkeypatch: pytest.MonkeyPatch) -> None:
