@@ -101,6 +101,7 @@ NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
         "ps": ReasonNumber(NumberUnit.UNITS, 1),
         "ps_mbps": ReasonNumber(NumberUnit.MBPS, 100.0),
         "refunded": ReasonNumber(NumberUnit.MICRO_CREDITS, 1_600_000),
+        "reserved": ReasonNumber(NumberUnit.MICRO_CREDITS, 1_600_000),
         "resource": ReasonNumber(NumberUnit.TEXT, "gpu"),
         "role": ReasonNumber(NumberUnit.CODE, "worker"),
         "served": ReasonNumber(NumberUnit.COUNT, 7),
@@ -334,6 +335,12 @@ def _reservation_ended(pool: Pool, numbers: Numbers) -> str:
     if not numbers.get("epochs"):
         return "Its reservation ended before its work was done."
     return f"Its reservation ended after {numbers['epoch']} of {_epochs(numbers['epochs'])}."
+
+
+def _program_failed(pool: Pool, numbers: Numbers) -> str:
+    # Rows of older versions do not say what was reserved: at home it was nothing.
+    paid = " What was reserved is paid." if numbers.get("reserved") else ""
+    return f"Its program failed: {numbers['detail'].rstrip('.')}.{paid}"
 
 
 def _no_progress(pool: Pool, numbers: Numbers) -> str:
@@ -597,9 +604,9 @@ class ReasonCode(StrEnum):
         "Where it was to learn on, submit it again with more epochs.", "epochs",
     )  # fmt: skip
     PROGRAM_FAILED = (
-        "program_failed", Ends.OVER, "its program failed",
-        lambda pool, n: f"Its program failed: {n['detail'].rstrip('.')}. What was reserved is paid.",
-        "Read its log, mend the program or its parameters, and submit it again.", "detail", "epoch", "epochs",
+        "program_failed", Ends.OVER, "its program failed", _program_failed,
+        "Read its log, mend the program or its parameters, and submit it again.",
+        "detail", "epoch", "epochs", "reserved",
     )  # fmt: skip
     RESERVATION_ENDED = (
         "reservation_ended", Ends.OVER, "its reservation ended", _reservation_ended,

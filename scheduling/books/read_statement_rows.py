@@ -42,12 +42,12 @@ class StatementRow:
 
 
 def statement_rows(
-    *, tenant: Tenant, start: datetime, end: datetime, most: int | None = None
+    *, tenant: Tenant, start: datetime, end: datetime, at: datetime, most: int | None = None
 ) -> Iterator[StatementRow]:
-    """Yield the rows of a statement. `most` limits the rows of each part; None means all. Needs the tenant's scope
-    until the last row has been read."""
+    """Yield the rows of a statement, as it is at `at`. `most` limits the rows of each part; None means all. Needs the
+    tenant's scope until the last row has been read."""
     period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
-    head = head_of(period)
+    head = head_of(period, start=start, end=end, at=at)
     yield StatementRow("balance", start, head.opening.title, head.opening.total)
     for line in head.lines:
         yield StatementRow("movement", None, line.title, line.total)

@@ -155,9 +155,11 @@ def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]
     return months[::-1]
 
 
-def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
-    """Read the statement of a period. Needs the tenant's scope. Takes time linear in the period's jobs and awards.
-    Lists are cut at `most` rows, sums are always complete."""
+def statement_view(
+    *, tenant: Tenant, start: datetime, end: datetime, at: datetime, most: int = MOST_ROWS
+) -> StatementView:
+    """Read the statement of a period, as it is at `at`. Needs the tenant's scope. Takes time linear in the period's
+    jobs and awards. Lists are cut at `most` rows, sums are always complete."""
     period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
     charges = charges_by_job(period)
     ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
@@ -167,7 +169,7 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     return StatementView(
         start=start,
         end=end,
-        head=head_of(period),
+        head=head_of(period, start=start, end=end, at=at),
         earned=tuple(earned_rows(tenant, period.earned, 1)) if most else (),
         earned_rows=period.earned_rows,
         earned_sum=period.earned_sum,
@@ -186,8 +188,11 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     )
 
 
-def head_of(period: PeriodRead) -> StatementHead:
-    opening, closing = _total("Opened", period.opening), _total("Closed", period.closing)
+def head_of(period: PeriodRead, *, start: datetime, end: datetime, at: datetime) -> StatementHead:
+    """Return the balances and movements. A period that is not over at `at` has not closed, and one that has not begun
+    has not opened either."""
+    opening = _total("Opened" if start <= at else "Not begun yet", period.opening)
+    closing = _total("Closed" if end <= at else "So far", period.closing)
     return StatementHead(opening, _lines(period.by_kind), closing)
 
 

@@ -91,6 +91,11 @@ def day_of(text: str) -> date:
         raise ArgumentTypeError("takes a day like 2026-01-31") from error
 
 
+def several(count: int, word: str) -> str:
+    """Return a count with its word, such as "1 job" or "2 jobs"."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 def cores() -> int:
     """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -59,6 +59,7 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
         job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
     elif status.end == FAILED:
         numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in PROGRESS if n in status.progress}
+        numbers["reserved"] = run.award.paid - run.award.returned
         job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
     elif status.end == LOST:  # also if its award was taken back: the gang may have been gone before that
         slot, began = run.award.pool.slot_at(_moment(status.ended_at) or at), _moment(status.started_at)

@@ -279,6 +279,7 @@ def test_command_proves_one_charge(history: History) -> None:
     _, jobs = history
     out = io.StringIO()
     call_command("verify_charge", str(jobs[0].pk), stdout=out)
+    assert "): 1 award\n" in out.getvalue()
     assert "every amount is as the interval decided it" in out.getvalue()
 
 

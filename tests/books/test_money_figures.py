@@ -53,7 +53,7 @@ def view(world: World, tenant: Tenant, choice: MovementFilter = ALWAYS, **option
 
 def statement(tenant: Tenant):
     with scope(tenant):
-        return statement_view(tenant=tenant, start=ALWAYS.start, end=ALWAYS.end)
+        return statement_view(tenant=tenant, start=ALWAYS.start, end=ALWAYS.end, at=ALWAYS.end)
 
 
 def spent_by(tenant: Tenant, until: int) -> int:

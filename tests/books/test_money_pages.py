@@ -101,6 +101,18 @@ def test_a_statement_of_days_that_go_on_has_not_closed(world: World) -> None:
     assert text_of(text(read(browser, world.castor, "statements/"))).count("so far") == 1
 
 
+def test_a_statement_of_days_that_have_not_begun_says_so(world: World) -> None:
+    browser = client(world.castor, OWNER)
+    for printed in ({}, {"print": ""}):
+        words = text_of(text(read(browser, world.castor, "statements/period/", month="2040-01", **printed)))
+        assert "has not begun" in words
+        assert "Not begun yet" in words
+        assert "pened" not in words
+        assert "losed" not in words
+    file = read(browser, world.castor, "statements/period/", month="2040-01", format="csv")
+    assert ",Not begun yet," in text(file)
+
+
 def test_billing_sees_no_bids(world: World) -> None:
     assert "My bids" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
 

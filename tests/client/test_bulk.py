@@ -43,6 +43,35 @@ def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
     assert json.loads(call.body) == {"pool": "main", "jobs": jobs}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rates.jsonl", '{"epochs": 1}\n'),
+        ("RATES.JSONL", "\n"),
+        ("rates.txt", '{"epochs": 1}\n\n{"epochs": 2}\n{"epo'),
+        ("-", '{"epochs": 1}\n{"epochs": 2}\n'),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--worth", "5"), ("--count", "2")])
+def test_a_file_of_many_jobs_is_led_to_bulk(
+    bourse: Bourse, tmp_path: Path, name: str, text: str, words: tuple[str, ...]
+) -> None:
+    file: Path | str = name
+    if name != "-":
+        file = tmp_path / name
+        file.write_text(text)
+    ended = bourse("jobs", "submit", file, *words, stdin=text, url="http://127.0.0.1:9", **OPTIONS)
+    assert ended.status == 2
+    assert ended.err.endswith(f"{name}: a file with a job on each line, as JSON, is submitted with --bulk.\n")
+
+
+@pytest.mark.parametrize("text", ['{"epochs": 1,\n"chunks": 4}\n', '{"epochs": 1, "chunks": 4}\n\n'])
+def test_a_file_of_one_job_is_not_led_to_bulk(bourse: Bourse, text: str) -> None:
+    ended = bourse("jobs", "submit", "-", "--worth", "5", stdin=text, url="http://127.0.0.1:9", **OPTIONS)
+    assert ended.status == 2
+    assert "--bulk" not in ended.err
+
+
 def test_a_line_that_is_nested_too_deeply_is_named(bourse: Bourse, tmp_path: Path) -> None:
     file = lines(tmp_path, SPEC, "[" * 100_000)
     ended = bourse("jobs", "submit", file, "--bulk", url="http://127.0.0.1:9", **OPTIONS)
@@ -163,6 +192,8 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
         ((SPEC | {"pool": "a"}, SPEC | {"pool": "b"}), (), "the jobs of one file go to one pool, not to a, b"),
         ((SPEC,), ("--count", "3"), "beside --bulk only --pool, --name and --key"),
         ((SPEC,), ("--lane", "instant"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--timeout", "3"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--every", "3"), "beside --bulk only --pool, --name and --key"),
         ((SPEC,), ("--divisible",), "beside --bulk only --pool, --name and --key"),
     ],
 )

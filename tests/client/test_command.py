@@ -603,6 +603,16 @@ def test_waiting_with_a_time_limit_ends_with_it(bourse: Bourse, job_file: Path) 
     assert json.loads(ended.out)["state"] == "queued"
 
 
+@pytest.mark.parametrize("option", ["--timeout", "--every"])
+@pytest.mark.parametrize("command", ["jobs submit JOB", "jobs submit JOB --count 2", "run --gpus 1 --hours 1"])
+def test_options_of_waiting_mean_nothing_without_it(bourse: Bourse, job_file: Path, command: str, option: str) -> None:
+    words = [job_file if word == "JOB" else word for word in command.split()]
+    program = ("--", "true") if words[0] == "run" else ()
+    ended = bourse(*words, option, "3", *program, url="http://127.0.0.1:9", token="t", tenant="lumen")
+    assert ended.status == 2
+    assert ended.err == f"bourse: {option} is for a job that is waited for: say --wait too.\n"
+
+
 def test_waiting_that_loses_the_server_names_the_job(
     bourse: Bourse, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -671,6 +681,19 @@ def test_reason_is_a_sentence_with_its_code_its_figures_and_what_would_help(bour
         ended = bourse("explain", "4711", url=stub.address, token="t", tenant="lumen")
     lines = ["Job 4711 is rejected. Costs 0.15.", "  code over_max_price: price 0.15"]
     assert ended.out.splitlines() == lines + ([f"  {advice}"] if advice else [])
+
+
+def test_last_words_of_a_program_stand_once_where_the_sentence_has_them(bourse: Bourse) -> None:
+    last_words = "RuntimeError: CUDA out of memory."
+    sentence = "Its program failed: RuntimeError: CUDA out of memory. What was reserved is paid."
+    numbers = {"detail": last_words, "epoch": 3}
+    failed = JOB | {"state": "failed", "reason": {"code": "program_failed", "numbers": numbers, "sentence": sentence}}
+    elsewhere = failed | {"reason": failed["reason"] | {"sentence": "It failed."}}
+    with stub_server(good(failed), good(elsewhere)) as stub:
+        account = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        once, beside = [bourse("explain", "4711", **account).out.splitlines() for _ in range(2)]
+    assert once == [f"Job 4711 is failed. {sentence}", "  code program_failed: epoch 3"]
+    assert beside == ["Job 4711 is failed. It failed.", f"  code program_failed: detail {last_words}, epoch 3"]
 
 
 def test_colour_is_for_terminals_that_want_it(bourse: Bourse, monkeypatch: pytest.MonkeyPatch) -> None:

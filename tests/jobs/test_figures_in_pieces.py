@@ -183,7 +183,8 @@ def test_a_job_that_is_sold_whole_has_paid_what_was_delivered_before_a_loss_too(
             [list_row] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
             prices = job_rows([row])[0].view.price, row_view(list_row).price
             page = job_page(row, at=moment(prorated.pool, slot), money=True)
-            charged = statement_view(tenant=job.tenant, start=day, end=moment(prorated.pool, slot)).spent_sum
+            now = moment(prorated.pool, slot)
+            charged = statement_view(tenant=job.tenant, start=day, end=now, at=now).spent_sum
         assert prices == (book_of(job).paid, book_of(job).paid) == (page.view.price, charged)
         assert charged > 0
 
@@ -330,7 +331,8 @@ def test_what_is_set_against_an_estimate_is_the_price_of_all_pieces_once_they_ar
 def reason_of(world: World | Prorated, job: TrainingJob, slot: float) -> str:
     day = moment(world.pool, 0).replace(hour=0, minute=0)
     with scope(job.tenant):
-        view = statement_view(tenant=job.tenant, start=day, end=moment(world.pool, slot))
+        now = moment(world.pool, slot)
+        view = statement_view(tenant=job.tenant, start=day, end=now, at=now)
     [row] = [row for row in view.jobs if row.job_id == job.pk]
     return row.reason
 
@@ -439,7 +441,8 @@ def test_a_refund_makes_neither_what_an_owner_lent_smaller_nor_its_part_of_it() 
     day = moment(world.pool, 0).replace(hour=0, minute=0)
     with scope(world.castor):
         [award_view] = awards_seen(tenant_id=world.castor.pk, award_ids=[award.pk]).values()
-        earned = statement_view(tenant=world.castor, start=day, end=moment(world.pool, 20.5)).earned
+        now = moment(world.pool, 20.5)
+        earned = statement_view(tenant=world.castor, start=day, end=now, at=now).earned
     [row] = [row for row in earned if row.amount == world.income]
     assert (award_view.part, row.quantity) == (1.0, 2.0)  # of one worker, in two slots
     assert row.unit_price == world.income // 2

@@ -619,6 +619,16 @@ def test_hours_that_were_lost_are_not_said_to_be_saved(tmp_path: Path, answer: s
     )
 
 
+def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
+    alone = [replace(job, owner="vision", units=1, seconds=HOUR) for job in made_jobs(days=2, each=1)]
+    study = STUDY.replace("servers: 3, units: 4", "servers: 1, units: 1") + "rules: [alone]\nanswer: alone\n"
+    path = write_study(tmp_path, simulated_log(tmp_path, alone), study)
+    text = output_of("lab", path, "--output", tmp_path / "out", "--processes", 1)
+    assert "2 jobs of 1 owner in 2 days, 1 unit on 1 machine\n" in text
+    assert "1 of 1 replay to make; " in text
+    assert text.endswith("report.html: 1 replay, 1 of it made now\n")
+
+
 def test_no_run_at_all_is_no_number_of_runs(tmp_path: Path) -> None:
     path = write_study(tmp_path, simulated_log(tmp_path, made_jobs()))
     assert refused("lab", path, "--output", tmp_path / "out", "--processes", 0) == (

@@ -67,7 +67,8 @@ def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_come
     assert paid_by_the_feed() == sum(money(tenant)[2] for tenant in (world.lumen, world.castor)) + operator_money()
     assert all_is_proved(world)
     with scope(world.lumen):
-        view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=moment(world.pool, 13))
+        now = moment(world.pool, 13)
+        view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=now, at=now)
         assert (view.adjusted, view.back_sum, view.spent_gain) == (3 * MICRO, 3 * MICRO, 0)
         assert [row.cause for row in view.back] == ["Alone it would have been worth more"]
         data = Event.objects.get(kind="award_adjusted").data

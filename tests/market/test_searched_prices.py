@@ -130,7 +130,7 @@ def test_a_statement_tells_price_and_share_of_the_gain_apart_and_its_parts_add_u
     edge = middle + timedelta(seconds=1)
     with scope(renter):
         whole, early, late = (
-            statement_view(tenant=renter, start=begin, end=end)
+            statement_view(tenant=renter, start=begin, end=end, at=last)
             for begin, end in ((first, last), (first, edge), (edge, last))
         )
     assert whole.spent_gain == sum(award.dividend for award in awards)

@@ -13,6 +13,7 @@ from scheduling.engines.base import ENDED, FAILED, FINISHED, Status
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, Interval, JobFloor, LaneClock, Run, TrainingJob
 from scheduling.operator.loss_preview import server_loss_preview
+from scheduling.reasons import reason_sentence
 from scheduling.runs.ends import run_end
 from scheduling.runs.failures import ServerLost, server_lose
 from tenants import history
@@ -236,15 +237,15 @@ def test_what_a_loss_would_refund_is_said_before_and_is_what_it_then_refunds() -
     assert lose(servers[1]) == forecast
 
 
-def ended_in_the_lead(end: str, slots: int = 4):
-    """Lumen's job has slots from 3 on, at ten micro-credits each; its engine opens the gang in slot 2, and it ends."""
+def ended_in_the_lead(end: str, slots: int = 4, price: int = 10):
+    """Lumen's job has slots from 3 on, each at `price` micro-credits; its engine opens the gang in slot 2: it ends."""
     pool = make_live_pool(outage_grace_seconds=20)
     lumen, castor = make_tenant("lumen"), make_tenant("castor")
     server = make_server(pool, worker=4, ps=1)
     make_cells(server, castor, {"worker": 4, "ps": 1})
     fund(lumen)
     publish(pool, frontier=20)
-    allocation, charges = [[server.pk, 3, 3 + slots, 4, 1]], [[(castor, 10)]] * slots
+    allocation, charges = [[server.pk, 3, 3 + slots, 4, 1]], [[(castor, price)] if price else []] * slots
     award = make_award(pool, lumen, start=3, slots=slots, charges=charges, allocation=allocation, spec=PROGRAM)
     enter(award)
     LaneClock.objects.filter(pool=pool).update(held=True)  # the test decides alone
@@ -257,6 +258,14 @@ def ended_in_the_lead(end: str, slots: int = 4):
         assert run_end(run=gang, status=Status(ENDED, end=end, detail="boom"), at=moment(2.8))
     assert again(award.job).state == end
     return pool, lumen, castor, award
+
+
+@pytest.mark.parametrize(("price", "paid"), [(10, " What was reserved is paid."), (0, "")])
+def test_a_program_that_fails_is_told_of_payment_only_where_it_costs_something(price: int, paid: str) -> None:
+    pool, _, _, award = ended_in_the_lead(FAILED, price=price)
+    job = again(award.job)
+    assert reason_sentence(pool, job.reason_code, job.reason_numbers) == f"Its program failed: boom.{paid}"
+    assert job.reason_numbers == {"detail": "boom", "reserved": 4 * price}
 
 
 @pytest.mark.parametrize("end", [FAILED, FINISHED])

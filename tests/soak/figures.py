@@ -120,7 +120,7 @@ def figures_that_differ(tenants: Sequence[Tenant], pools: Sequence[Pool], at: da
             wrong += _lists(jobs, book, at)
             for job in jobs:
                 wrong += [f"{_name(job)}: {flaw}" for flaw in _job(job, book, at)]
-            view = statement_view(tenant=tenant, start=at - AROUND, end=at + AROUND)
+            view = statement_view(tenant=tenant, start=at - AROUND, end=at + AROUND, at=at)
             flaws = [*_statement(tenant, view, book, jobs, pools, at), *_now(tenant, pools, at), *_budgets(tenant, at)]
             wrong += [f"tenant {tenant.slug}: {flaw}" for flaw in flaws]
     return [*wrong, *_feed(pools)]
@@ -238,7 +238,7 @@ def _statement(
     earned += run(_KEPT_FOR, [8 * tenant.pk + 2])[0][0]
     yield from _differ("the statement, earned", view.earned_sum, earned)
     by_part: Counter[str] = Counter()
-    for row in statement_rows(tenant=tenant, start=view.start, end=view.end):
+    for row in statement_rows(tenant=tenant, start=view.start, end=view.end, at=at):
         by_part[row.part] += row.amount
     of_page = (view.earned_sum, view.spent_sum, view.back_sum, view.jobs_sum)
     of_file = tuple(by_part[part] for part in ("earned", "spent", "given back", "job"))

@@ -37,7 +37,7 @@ class BulkLine:
 
 def submit(session: Session) -> int:
     words, screen = session.words, session.screen
-    others = [name for name in (*ALONE, "later", "dry_run") if getattr(words, name, None)]
+    others = [name for name in (*ALONE, "later", "dry_run", "timeout", "every") if getattr(words, name, None)]
     if others or words.divisible is not None or words.lane == "instant":
         raise exits.UsageError("beside --bulk only --pool, --name and --key may stand: each line says its job itself.")
     lines = list(_lines(session))

@@ -24,7 +24,7 @@ from bourse_client.command.scripts import (
     waited_in_words,
 )
 from bourse_client.command.session import Session
-from bourse_client.command.written import INPUT, asked_in, is_script, text_in
+from bourse_client.command.written import INPUT, asked_in, is_of_many, is_script, text_in
 from bourse_client.errors import BourseError, Conflict, NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
@@ -40,6 +40,7 @@ from bourse_client.shapes import (
 )
 
 MOST_AT_ONCE = 100  # jobs in one call to cancel
+EVERY = 2.0  # seconds between two looks at a job that is waited for
 T = TypeVar("T")
 
 
@@ -47,11 +48,14 @@ def submit(session: Session) -> int:
     words = session.words
     if words.bulk:
         return bulk.submit(session)
+    _no_waiting(words)
     text = text_in(session, words.file)
     if is_script(text):
         if words.count:
             raise exits.UsageError("--count is for job files; a script says how many it is: #SBATCH --array=0-2.")
         return describe(session, text)
+    if is_of_many(words.file, text):
+        raise exits.UsageError(f"{words.file}: a file with a job on each line, as JSON, is submitted with --bulk.")
     if words.by or words.worth or words.later or words.dry_run or words.brings:
         why = "it is empty."
         if text.strip():
@@ -82,6 +86,7 @@ def submit(session: Session) -> int:
 
 def run(session: Session) -> int:
     """Submit a command as a script: `bourse run --gpus 1 --hours 2 -- python train.py`."""
+    _no_waiting(session.words)
     return describe(session, script_of(session.words))
 
 
@@ -162,6 +167,11 @@ def _no_array(words: Namespace) -> None:
         raise exits.UsageError("--together is for an array of jobs: give --count, or a script with --array.")
 
 
+def _no_waiting(words: Namespace) -> None:
+    if not words.wait and (names := [f"--{name}" for name in ("timeout", "every") if getattr(words, name)]):
+        raise exits.UsageError(f"{names[0]} is for a job that is waited for: say --wait too.")
+
+
 def _end(session: Session, job: JobWithSpec) -> int:
     words, screen = session.words, session.screen
     if job["state"] == REJECTED:
@@ -175,7 +185,8 @@ def _waited(session: Session, job: JobWithSpec) -> int:
     words, screen = session.words, session.screen
     progress = Progress(screen)
     try:
-        for latest in session.client.job_followed(job["id"], every=words.every, patience=words.timeout):
+        every = words.every or EVERY
+        for latest in session.client.job_followed(job["id"], every=every, patience=words.timeout):
             job = latest
             progress.show(job)
     except KeyboardInterrupt:
@@ -209,8 +220,12 @@ def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
 
 
 def _more(reason: Reason) -> list[str]:
-    """Return the lines below a reason's sentence: its code and figures, and what would help."""
-    figures, advice = numbers_line(reason["numbers"]), reason.get("help", "")
+    """Return the lines below a reason's sentence: its code and figures, and what would help. A program's last words are
+    as long as a sentence, and stand there once."""
+    numbers, advice = dict(reason["numbers"]), reason.get("help", "")
+    if str(numbers.get("detail", "")).rstrip(".") in reason["sentence"]:
+        numbers.pop("detail", None)
+    figures = numbers_line(numbers)
     code = plain(f"  code {reason['code']}" + (f": {figures}" if figures else ""))
     return [code, plain(f"  {advice}")] if advice else [code]
 

@@ -174,7 +174,7 @@ def _add_submission(parser: ArgumentParser) -> None:
     parser.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
     parser.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="with --wait: not longer than this")
-    parser.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")
+    parser.add_argument("--every", type=_seconds, metavar="SECONDS", help="with --wait: how often (2)")
     _add_key(parser)
 
 

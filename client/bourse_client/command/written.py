@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,20 @@ def asked_of(session: Session) -> JobRequest:
 def is_script(text: str) -> bool:
     """Return whether it is a script for a shell, and no job in YAML or JSON."""
     return text.startswith("#!") or any(line.startswith("#SBATCH") for line in text.splitlines())
+
+
+def is_of_many(name: str, text: str) -> bool:
+    """Return whether it is a file for `--bulk`: by its name, or as each of its first two lines is an object of JSON,
+    with which no single job in YAML or JSON begins."""
+    first = [line for line in text.split("\n") if line.strip()][:2]
+    return name.lower().endswith(".jsonl") or (len(first) == 2 and all(map(_is_object, first)))
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def text_in(session: Session, name: str) -> str:

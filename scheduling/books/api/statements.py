@@ -155,7 +155,8 @@ class StatementOf(TenantView):
     @operation(
         "statements_read",
         summary="The statement of a period",
-        description="Opening, movements by what they are, closing, and the sums of its parts. The lines, also as CSV, "
+        description="Opening, movements by what they are, closing, and the sums of its parts. The closing's title is "
+        "`So far` until the period is over, and the opening's `Not begun yet` until it begins. The lines, also as CSV, "
         "are those of `statement_lines`.",
         permission=Permission.LEDGER_VIEW,
         answer=StatementShown,
@@ -164,8 +165,9 @@ class StatementOf(TenantView):
         tag="ledger",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        start, end = period_asked(self.parameters, today=day_of(timezone.now(), UTC))
-        view = statement_view(tenant=self.tenant, start=start, end=end, most=0)
+        now = timezone.now()
+        start, end = period_asked(self.parameters, today=day_of(now, UTC))
+        view = statement_view(tenant=self.tenant, start=start, end=end, at=now, most=0)
         values = {
             "start": start,
             "end": end,
@@ -199,11 +201,12 @@ class StatementLines(TenantView):
         tag="ledger",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        start, end = period_asked(self.parameters, today=day_of(timezone.now(), UTC))
+        now = timezone.now()
+        start, end = period_asked(self.parameters, today=day_of(now, UTC))
         place = min(place_read(self.parameters["cursor"]) if "cursor" in self.parameters else 0, 10**9)
         limit = self.parameters.get("limit", USUAL_LIMIT)
         most = None if self.form == "csv" else place + limit + 1
-        rows = statement_rows(tenant=self.tenant, start=start, end=end, most=most)
+        rows = statement_rows(tenant=self.tenant, start=start, end=end, at=now, most=most)
         if parts := self.parameters.get("part"):
             rows = (row for row in rows if row.part in parts)
         if self.form == "csv":

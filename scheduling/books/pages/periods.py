@@ -38,6 +38,10 @@ class Days:
     def is_day(self) -> bool:
         return self.first == self.last
 
+    def has_begun(self, at: datetime) -> bool:
+        """Return whether something can have moved in these days."""
+        return self.start <= at
+
     def is_over(self, at: datetime) -> bool:
         """Return whether these days are over, so that nothing more can move in them."""
         return self.end <= at

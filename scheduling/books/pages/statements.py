@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -125,15 +125,16 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     days = days_asked(request.GET, at=now, default="month", zone=UTC)
     if request.GET.get("format") == "csv":
         name = f"statement-{tenant.slug}-{days.first}-{days.last}"
-        return csv_download(request, name, csv_pieces(HEADINGS, _rows(tenant, days)))
+        return csv_download(request, name, csv_pieces(HEADINGS, _rows(tenant, days, now)))
     printed = "print" in request.GET
     most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
-    statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
+    statement = statement_view(tenant=tenant, start=days.start, end=days.end, at=now, **most)
     pools, after = pool_list(), month_after(days.first)
     lists = {part: replace(table, rows=MOST_PRINTED) if printed else table for part, table in TABLES.items()}
     context = {
         "tenant": tenant,
         "days": days,
+        "has_begun": days.has_begun(now),
         "is_over": days.is_over(now),
         "pools": {pool.pk: pool.name for pool in pools} if len(pools) > 1 else {},
         "statement": statement,
@@ -146,8 +147,8 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     return render(request, "books/statement_print.html" if printed else "books/statement.html", context)
 
 
-def _rows(tenant: Tenant, days: Days) -> Iterator[Cells]:
-    for row in statement_rows(tenant=tenant, start=days.start, end=days.end):
+def _rows(tenant: Tenant, days: Days, at: datetime) -> Iterator[Cells]:
+    for row in statement_rows(tenant=tenant, start=days.start, end=days.end, at=at):
         yield (
             row.part,
             row.at.isoformat() if row.at else "",

@@ -16,7 +16,7 @@ from scheduling.lab.studies.figures import figures_of
 from scheduling.lab.studies.replays import ReplayTask, replay_make, replay_read, rules_check
 from scheduling.lab.studies.report import answer_line, counts_line, report
 from scheduling.lab.studies.study import history_read, study_read
-from scheduling.management.base import FileCommand, add_processes_option, processes_of
+from scheduling.management.base import FileCommand, add_processes_option, processes_of, several
 
 FEW_LINES = 20
 
@@ -50,7 +50,8 @@ class Command(FileCommand):
             for worth in study.worths_of(rule)
         }
         missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # tasks may share a replay
-        self.stdout.write(f"{len(missing)} of {len(tasks)} replays to make; whoever stops it keeps those that are done")
+        whole = several(len(tasks), "replay")
+        self.stdout.write(f"{len(missing)} of {whole} to make; whoever stops it keeps those that are done")
         self.stdout.flush()
         with ProgressLine("replaying", "replays") as progress:
             each(replay_make, list(missing.values()), processes, progress)
@@ -60,17 +61,18 @@ class Command(FileCommand):
         self.stdout.write(answer_line(study, history, figures))
         if counts := counts_line(study, figures):
             self.stdout.write(counts)
-        self.stdout.write(f"{options['output'] / 'report.html'}: {len(tasks)} replays, {len(missing)} of them made now")
+        them = "it" if len(tasks) == 1 else "them"
+        self.stdout.write(f"{options['output'] / 'report.html'}: {whole}, {len(missing)} of {them} made now")
 
     def _read(self, history: History) -> None:
         """Print what was read, and the first FEW_LINES lines that could not be read."""
         self.stdout.write(
-            f"{len(history.jobs):,} jobs of {len(history.owners):,} owners in {history.days:,} days, "
-            f"{history.units:,} units on {len(history.machines):,} machines"
+            f"{several(len(history.jobs), 'job')} of {several(len(history.owners), 'owner')} in {history.days:,} days, "
+            f"{several(history.units, 'unit')} on {several(len(history.machines), 'machine')}"
         )
         for note in (*history.notes, *(f"left out: {n:,} {why}" for why, n in (history.left_out or {}).items())):
             self.stdout.write(f"  note: {note}")
         for bad in history.bad[:FEW_LINES]:
             self.stdout.write(f"  line {bad.number} {bad.why}")
         if len(history.bad) > FEW_LINES:
-            self.stdout.write(f"  and {len(history.bad) - FEW_LINES:,} lines more that cannot be read")
+            self.stdout.write(f"  and {several(len(history.bad) - FEW_LINES, 'more line')} that cannot be read")

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import charge_verify
-from scheduling.management.base import WRONG_INPUT
+from scheduling.management.base import WRONG_INPUT, several
 from scheduling.models import Award
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
@@ -26,7 +26,7 @@ class Command(DatabaseCommand):
         if isinstance(verified, Refused):
             raise CommandError(verified.sentence, returncode=WRONG_INPUT)
         job = verified.job
-        self.stdout.write(f"job {job.pk} ({job.state}): {len(verified.awards)} awards")
+        self.stdout.write(f"job {job.pk} ({job.state}): {several(len(verified.awards), 'award')}")
         for award in verified.awards:
             self.stdout.write(_line(award))
         for finding in verified.findings:
