@@ -454,9 +454,9 @@ def test_job_that_was_cancelled_before_its_start_has_none(bourse: Bourse) -> Non
         job = JOB | over | {"ended_at": ended_at}
         page = {"next": None, "previous": None, "results": [job]}
         with stub_server(good(job), good(page)) as stub:
-            shown = bourse("jobs", "show", "4711", url=stub.address, **options)
+            job_page = bourse("jobs", "show", "4711", url=stub.address, **options)
             row = bourse("jobs", "list", url=stub.address, **options).out.splitlines()[1]
-        assert len(re.findall("(?m)^starts ", shown.out)) == count
+        assert len(re.findall("(?m)^starts ", job_page.out)) == count
         assert len(re.findall(r"\d\d:\d\d:\d\d", row)) == 1 + count, row
 
 

@@ -341,8 +341,8 @@ def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.Monkey
     reasons = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]
     assert reasons == [("waiting_for_interval", {"closes_at": 8})] * 2
     with scope_disabled("jobs of all"):
-        told = job_view(pool, again(late), None, at(pool, 2)).reason
-    assert told.numbers == {"slot": 8, "closes_at": at(pool, 8).isoformat()}, "as a submission has it"
+        reason = job_view(pool, again(late), None, at(pool, 2)).reason
+    assert reason.numbers == {"slot": 8, "closes_at": at(pool, 8).isoformat()}, "as a submission has it"
     monkeypatch.undo()
     assert len(run_slots(pool, 8, 8)) == 1
 
