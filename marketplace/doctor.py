@@ -252,7 +252,9 @@ def _servers(at: datetime) -> Iterator[Judged]:
         )
     if servers and not lost:
         draining = sum(server.state == ServerState.DRAINING for server in servers)
-        yield well(f"{len(servers)} servers, none lost{f'; {draining} drain' if draining else ''}.")
+        yield well(
+            f"{len(servers)} server{'s' * (len(servers) != 1)}, none lost{f'; {draining} drain' if draining else ''}."
+        )
     elif not servers:
         yield well("There are no servers yet.")
 

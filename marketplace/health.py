@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -146,7 +146,7 @@ def _history() -> tuple[bool, str]:
     verdict = history.verify()
     findings = [*(verdict.findings if isinstance(verdict, history.Broken) else ()), *rights_audit.verify()]
     if findings or isinstance(verdict, history.Broken):
-        return False, f"{len(findings)} findings; the first: {findings[0]}."
+        return False, f"{_several(findings)}; the first: {findings[0]}."
     return True, f"{verdict.entries:,} entries, each follows the one before."
 
 
@@ -156,8 +156,11 @@ def _book() -> tuple[bool, str]:
     counted = f"{verdict.transactions:,} transactions, {verdict.sealed:,} of them sealed"
     if verdict.is_clean:
         return True, f"{counted}; every one sums to nothing."
-    first = verdict.findings[0]
-    return False, f"{counted}. {len(verdict.findings)} findings; the first: {first}."
+    return False, f"{counted}. {_several(verdict.findings)}; the first: {verdict.findings[0]}."
+
+
+def _several(findings: Sequence[object]) -> str:
+    return f"{len(findings):,} finding{'s' * (len(findings) != 1)}"
 
 
 CHECKS = {

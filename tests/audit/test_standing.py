@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -100,6 +101,7 @@ def test_command_takes_noted_heads_and_prints_those_to_note(pool: Pool) -> None:
     assert f"  {pool.slug}: head {last}" in out.getvalue().splitlines()
     with pytest.raises(SystemExit):
         call_command("verify_intervals", "--head", "ab" * 32, stdout=out, stderr=err)
+    assert re.search(r"^1 finding: \d", out.getvalue(), flags=re.MULTILINE)
     assert err.getvalue().startswith(f"head {'ab' * 32}: was noted earlier")
     with pytest.raises(CommandError, match="64 hexadecimal"):
         call_command("verify_intervals", "--head", "ab")

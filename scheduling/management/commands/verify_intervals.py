@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import Archives, intervals_verify, settings_verify
 from scheduling.lab.progress import ProgressLine
-from scheduling.management.base import WRONG_INPUT
+from scheduling.management.base import WRONG_INPUT, several
 from scheduling.models import IntervalArchive, Pool
 from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
@@ -49,9 +49,9 @@ class Command(DatabaseCommand):
                 on_progress=progress,
             )
         findings = [*verified.findings, *settings_verify(None if not options["pool"] else list(pools))]
-        verdict = f"{len(findings)} findings" if findings else "the intervals are in order"
-        counted = f"{verified.intervals} intervals, {verified.answers} answers, {verified.awards} awards"
-        self.stdout.write(f"{verdict}: {counted}")
+        verdict = several(len(findings), "finding") if findings else "the intervals are in order"
+        counts = {"interval": verified.intervals, "answer": verified.answers, "award": verified.awards}
+        self.stdout.write(f"{verdict}: {', '.join(several(count, word) for word, count in counts.items())}")
         for pool_id, slug in pools.items():
             self.stdout.write(f"  {slug}: head {verified.heads[pool_id]}")
             self.stdout.write(f"  {slug}, its answers: head {verified.answer_heads[pool_id]}")

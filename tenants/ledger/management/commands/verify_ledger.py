@@ -22,7 +22,8 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         audit = verify(known_heads=options["heads"], progress=self._progress)
-        verdict = "the book is in order" if audit.is_clean else f"{len(audit.findings)} findings"
+        count = len(audit.findings)
+        verdict = "the book is in order" if audit.is_clean else f"{count} finding{'s' * (count != 1)}"
         seals = f"{audit.sealed} sealed" + (f", head {audit.head}" if audit.head else "")
         self.stdout.write(f"{verdict}: {audit.transactions} transactions, {audit.entries} entries, {seals}")
         for finding in audit.findings:
