@@ -88,8 +88,11 @@ class EngineCluster:
         return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
 
-def cluster_of(engine: str) -> EngineCluster | Refused:
-    """Query the cluster, which may take some seconds if it does not answer."""
+def cluster_of(engine: str, *, pool: Pool) -> EngineCluster | Refused:
+    """Query the cluster whose servers are to be brought into the pool, which may take some seconds if it does not
+    answer. The pool must run on this engine, or its jobs would be started elsewhere than on these servers."""
+    if pool.engine != engine:
+        return Refused("invalid_pool", f"The pool {pool.slug} runs on the engine {pool.engine}, and not on {engine}.")
     try:
         settings = slurm_settings(engine)
     except WrongEngine as error:

@@ -87,10 +87,8 @@ class Command(DatabaseCommand):
     def _import(self, name: str, options: dict[str, Any]) -> None:
         """Show what the cluster's servers would be in the pool; with --confirm, make them."""
         pool = _pool(options["pool"])
-        if pool.engine != name:  # its jobs would be started elsewhere than on the servers that were brought in
-            raise CommandError(f"The pool {pool.slug} runs on the engine {pool.engine}, and not on {name}.")
         table = _owners(options["owners"]) if options["owners"] else {}
-        cluster = cluster_of(name)
+        cluster = cluster_of(name, pool=pool)
         if isinstance(cluster, Refused):
             raise CommandError(cluster.sentence)
         changes = cluster_changes(pool=pool, cluster=cluster, owners=owners_read(table, options["owner"]))

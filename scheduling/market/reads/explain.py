@@ -110,9 +110,9 @@ def _with_moment(pool: Pool, numbers: Numbers) -> Numbers:
     """Return the numbers with a boundary as a submission writes it, by its slot and its moment: a policy knows no
     clock, and gives the slot in place of the moment."""
     slot = numbers.get("closes_at")
-    return (
-        {**numbers, "slot": slot, "closes_at": pool.slot_start(slot).isoformat()} if isinstance(slot, int) else numbers
-    )
+    if not isinstance(slot, int):
+        return numbers
+    return {**numbers, "slot": slot, "closes_at": pool.slot_start(slot).isoformat()}
 
 
 def _price_of_nothing(job: TrainingJob) -> int | None:

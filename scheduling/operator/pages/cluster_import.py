@@ -105,7 +105,7 @@ class ImportForm(ChangeForm):
 def operator_cluster_import(request: AccessRequest, slug: str) -> HttpResponse:
     """Show what would be made, and make it once it is confirmed. Opened again, the page shows what differs."""
     pool = get_object_or_404(Pool, slug=slug)
-    cluster = cluster_of(pool.engine)
+    cluster = cluster_of(pool.engine, pool=pool)
     if isinstance(cluster, Refused):
         return render(request, "operator/cluster_import.html", {"pool": pool, "refused": cluster.sentence})
     if request.method != "POST":

@@ -241,7 +241,7 @@ def test_operators_page_brings_in_a_cluster_and_another_pool_does_not_get_the_sa
     page = text_of(client.post(there, form).content.decode())
     assert "There is no tenant nobody." in page
     assert "The cluster has changed since it was shown." in page
-    form |= {"owners": "partition:main: physics", "owner": "", "shown": cluster_of("slurm").digest}
+    form |= {"owners": "partition:main: physics", "owner": "", "shown": cluster_of("slurm", pool=pool).digest}
     page = text_of(client.post(f"{there}?part=effect", form).content.decode())
     assert "Server n1 not there 2 worker, 16 ps, of physics" in page
     assert not Server.objects.filter(pool=pool).exists()

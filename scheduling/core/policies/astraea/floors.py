@@ -37,9 +37,8 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
         job = view.jobs[floor.job]
         if job.tenant in calendars:
             calendars[job.tenant].reserve(floor, job)
-    floors: list[Floor] = []
+    floors, exact = list[Floor](), settings.workers == "exact"
     for tenant, calendar in calendars.items():
-        exact = settings.workers == "exact"
         queue = [(job, candidates(job, view.cluster, exact=exact)) for job in by_tenant[tenant]]
         floors += HomeQueue(calendar, queue).floors(settings, calendar, end - start)
     return floors
