@@ -13,6 +13,9 @@ from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows, scope_of
 from tenants.sessions import Login
 
 
+ACTOR_LONGEST = 300  # characters of who acted, in the history and in the catalogue
+
+
 @dataclass(frozen=True)
 class Access:
     user: User | None  # None where nobody is logged in, or where no person acts (a command)
@@ -44,7 +47,12 @@ class Access:
 
     @property
     def actor_name(self) -> str:
-        return self.name or (f"{self.user} <{self.user.email}>" if self.user else "nobody")
+        """Return who acts, as the history names them. Of a long name the history holds only the beginning; the address
+        it always holds whole."""
+        if self.name or self.user is None:
+            return self.name or "nobody"
+        address = f" <{self.user.email}>"
+        return f"{str(self.user)[: ACTOR_LONGEST - len(address)]}{address}"
 
 
 class AccessRequest(HttpRequest):

@@ -7,6 +7,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.contrib.auth import logout
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -17,6 +18,7 @@ from tenants.models import Invitation, User
 from tenants.names import is_blank
 from tenants.selectors import invitation_by_hash, invitations_to
 from tenants.services import claims_apply, claims_join_any, invitation_state
+from tenants.services.members import address_refusal
 
 SESSION_KEY = "invitation"  # key of the session: the hash of the token in the visitor's link
 
@@ -59,6 +61,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
                 logout(request)
                 raise
         return super().post_login(request, user, **about)
+
+    def clean_email(self, email: str) -> str:
+        """Check an address that somebody signs up with, adds to the account, or asks for a new password with."""
+        if refusal := address_refusal(email):
+            raise ValidationError(refusal.sentence)
+        return email
 
     def set_password(self, user: User, password: str) -> None:
         """Set a new password. The person has given the old one, or opened the mailbox."""

@@ -8,8 +8,6 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 
 from tenants import history, selectors
@@ -17,7 +15,13 @@ from tenants.access import Access, Refused
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
-from tenants.services.members import ALREADY_A_MEMBER, INVALID_EMAIL, UNKNOWN_ROLE, may_change_members, membership_begin
+from tenants.services.members import (
+    ALREADY_A_MEMBER,
+    UNKNOWN_ROLE,
+    address_refusal,
+    may_change_members,
+    membership_begin,
+)
 
 LIFETIME = timedelta(days=7)
 
@@ -80,10 +84,8 @@ def _invitation_refusal(email: str, role: str, by: Access) -> Refused | None:
         return Refused("no_inviter", "An invitation names the person who invites.")
     if role not in TENANT_ROLES:
         return UNKNOWN_ROLE
-    try:
-        validate_email(email)
-    except ValidationError:
-        return INVALID_EMAIL
+    if refusal := address_refusal(email):
+        return refusal
     if Membership.objects.filter(user__email=email).exists():
         return Refused("already_member", f"{email} is a member already.")
     return None

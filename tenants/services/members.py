@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import transaction
 from django.db.models import Model
 
@@ -28,6 +29,7 @@ UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
 ALREADY_A_MEMBER = Refused("already_member", "You are a member already.")
 NO_LONGER_A_MEMBER = Refused("not_member", "This person is no longer a member.")
 INVALID_EMAIL = Refused("invalid_email", "This is not an e-mail address.")
+ADDRESS_LONGEST = 254  # characters; nobody can have a longer one, though the framework lets 320 pass
 LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make somebody else an owner first.")
 
 
@@ -36,6 +38,15 @@ def reason_refusal(reason: str) -> Refused | None:
     if is_blank(reason):
         return NO_REASON
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
+
+
+def address_refusal(email: str) -> Refused | None:
+    """Return why this is no e-mail address that a person can have, or None."""
+    try:
+        validate_email(email)
+    except ValidationError:
+        return INVALID_EMAIL
+    return INVALID_EMAIL if len(email) > ADDRESS_LONGEST else None
 
 
 def unknown_tenant(slug: str) -> Refused:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from allauth.account.models import EmailAddress
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 
 from tenants import history
@@ -14,7 +12,7 @@ from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
-from tenants.services.members import INVALID_EMAIL, NOT_ALLOWED, UNKNOWN_ROLE, reason_refusal
+from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, address_refusal, reason_refusal
 from tenants.services.token_ends import tokens_of_staff_end
 
 
@@ -31,10 +29,8 @@ def person_create(
     if name and is_blank(name):
         return Refused("invalid_person_name", UNSEEN_NAME)
     email = email.strip().lower()
-    try:
-        validate_email(email)
-    except ValidationError:
-        return INVALID_EMAIL
+    if refusal := address_refusal(email):
+        return refusal
     if User.objects.filter(email=email).exists():
         return Refused("address_taken", f"There is an account for {email} already.")
     user = User.objects.create_user(email, password, name=name)

@@ -10,8 +10,9 @@ from django.db import DatabaseError, transaction
 
 from marketplace.sealing import seal_everything
 from tenants import history
+from tenants.access import Access
 from tenants.ledger.seals import Sealed, head
-from tenants.models import AuditEntry, AuditHead, Tenant
+from tenants.models import AuditEntry, AuditHead, Tenant, User
 from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
 from tenants.selectors import access_of, audit_entries
 from tests.database import as_superuser, run, without_triggers
@@ -52,6 +53,18 @@ def test_values_come_back_as_they_were_hashed() -> None:
         before={"price_base": 1e20, "small": 1e-7, "none": None, "yes": True, "when": NOW, "list": [1, {"a": 2.5}]},
         after={"ünïcode": "–", "big": 2**70},
     )
+    assert isinstance(history.verify(), history.VerifiedHistory)
+
+
+@pytest.mark.parametrize("name", ["", "n" * 120])
+def test_the_longest_address_stands_whole_beside_the_beginning_of_a_name(name: str) -> None:
+    """Who comes by single sign-on may have no name, and is called by the address then, twice."""
+    person = User.objects.create_user(f"{'u' * 59}@{'.'.join(['d' * 60] * 3)}.example.org", name=name)
+    with transaction.atomic():
+        entry = history.append(at=NOW, by=Access(person, None, frozenset()), action="server_drain", subject="x")
+    assert entry.actor_name.startswith((name or person.email)[:40])
+    assert entry.actor_name.endswith(f"<{person.email}>")
+    assert len(entry.actor_name) <= 300
     assert isinstance(history.verify(), history.VerifiedHistory)
 
 

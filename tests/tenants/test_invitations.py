@@ -36,6 +36,7 @@ from tests.tenants.test_members import in_threads, refusal
 pytestmark = pytest.mark.django_db
 
 GUEST = "guest@example.org"
+LONGER_THAN_ANY = f"{'u' * 60}@{'.'.join(['d' * 60] * 3)}.example.org"  # one letter more than an account can have
 
 
 @pytest.fixture
@@ -58,6 +59,12 @@ def test_token_is_stored_as_its_hash_only(owner) -> None:
     assert row["token_hash"] == token_hash(issued.token)
     assert issued.token not in str(row)
     assert len(issued.token) >= 43
+
+
+def test_page_says_that_an_address_is_longer_than_any(owner) -> None:
+    page = client_of(owner.user).post("/t/lumen/invitations/", {"email": LONGER_THAN_ANY, "role": VIEWER}, follow=True)
+    assert page.status_code == 200
+    assert "This is not an e-mail address." in page.content.decode()
 
 
 def test_invited_person_joins_with_the_role(owner) -> None:
@@ -149,6 +156,7 @@ def test_same_address_may_be_invited_by_two_tenants(owner) -> None:
     ("email", "role", "code"),
     [
         ("not an address", VIEWER, "invalid_email"),
+        (LONGER_THAN_ANY, VIEWER, "invalid_email"),
         (GUEST, "emperor", "unknown_role"),
         (GUEST, OPERATOR, "unknown_role"),
     ],

@@ -480,6 +480,16 @@ def test_another_address_is_added_only_after_the_password_was_given_again() -> N
     assert EmailAddress.objects.filter(user=person, email="second@lumen.example", verified=False).exists()
 
 
+def test_an_address_longer_than_any_is_not_added() -> None:
+    person = make_person(EMAIL)
+    client = client_of(person)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    long = f"{'u' * 60}@{'.'.join(['d' * 60] * 3)}.example.org"
+    page = client.post("/accounts/email/", {"action_add": "", "email": long})
+    assert "This is not an e-mail address." in page.content.decode()
+    assert [address.email for address in EmailAddress.objects.filter(user=person)] == [EMAIL]
+
+
 def assert_asks_again(client: Client, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 302
