@@ -12,7 +12,6 @@ from tenants.models import ApiToken, Tenant, User
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows, scope_of
 from tenants.sessions import Login
 
-
 ACTOR_LONGEST = 300  # characters of who acted, in the history and in the catalogue
 
 

@@ -719,6 +719,28 @@ def test_sentence_that_steers_a_terminal_is_made_harmless(bourse: Bourse, line: 
     assert "\x1b" not in ended.out + ended.err
 
 
+def test_script_that_steers_a_terminal_is_made_harmless(bourse: Bourse) -> None:
+    """A tenant's programs are read by its members, and by the operator."""
+    document = {"name": "align", "shape": "independent", "script": "#!/bin/bash\n\techo a\x1b[2Jb\x9b8m\n\necho c"}
+    with stub_server(page(PROGRAM), good(PROGRAM_PAGE | {"document": document})) as stub:
+        ended = bourse("programs", "show", "align", url=stub.address, token="t", tenant="lumen")
+    assert ended.out.endswith("\n#!/bin/bash\n\techo a?[2Jb?8m\n\necho c\n")
+
+
+@pytest.mark.parametrize("line", ["programs show align --json", "logs 7 --json"])
+def test_json_that_steers_a_terminal_has_codes_instead(bourse: Bourse, line: str) -> None:
+    """Terminals obey U+009B as they do escape and bracket; the codes of JSON say the same to a program."""
+    text = "a\x9b2J\x85ü\U000e0001"
+    log = {"run": 3, "run_number": 1, "runs": 1, "after": 9, "more": False, "sentence": ""}
+    pages = {"programs": [page(PROGRAM), good(PROGRAM_PAGE | {"document": {"script": text}})]}
+    pages["logs"] = [good(log | {"lines": [{"at": JOB["submitted_at"], "who": "worker 0", "text": text}]})]
+    with stub_server(*pages[line.split()[0]]) as stub:
+        ended = bourse(*line.split(), url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 0
+    assert "a\\u009b2J\\u0085ü\\udb40\\udc01" in ended.out
+    assert json.dumps(text) in json.dumps(json.loads(ended.out))
+
+
 def test_signs_of_two_columns_keep_the_table_straight(bourse: Bourse) -> None:
     with stub_server(page(JOB | {"name": "訓練"}, JOB | {"name": "four"})) as stub:
         first, second = bourse("jobs", "list", url=stub.address, token="t", tenant="lumen").out.splitlines()[1:]

@@ -56,7 +56,8 @@ def show(session: Session) -> int:
         if page["version"] is not None:
             screen.note("Its words are shown to members of its owner and to the operator alone.")
     elif "script" in document:
-        screen.line(document["script"])
+        for line in document["script"].split("\n"):
+            screen.line("\t".join(map(plain, line.split("\t"))))
     else:
         screen.line(json.dumps(document["command"]))
     return exits.DONE

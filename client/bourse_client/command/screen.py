@@ -31,15 +31,16 @@ class Screen:
 
     def document(self, value: Any) -> None:
         """Write one whole JSON document; words for people are never beside it."""
-        print(json.dumps(value, ensure_ascii=self._lacks_letters(), indent=2), file=self.out)
+        print("\n".join(map(_in_json, self._json(value, indent=2).split("\n"))), file=self.out)
 
     def record(self, value: Any) -> None:
         """Write one line of JSON at once, for what has no end."""
-        print(json.dumps(value, ensure_ascii=self._lacks_letters()), file=self.out, flush=True)
+        print(_in_json(self._json(value)), file=self.out, flush=True)
 
-    def _lacks_letters(self) -> bool:
-        """Return whether the output's encoding lacks some letters. JSON then has them as its own codes."""
-        return not (getattr(self.out, "encoding", None) or "utf-8").lower().startswith("utf")
+    def _json(self, value: Any, **options: Any) -> str:
+        """Return the value as JSON. Letters that the output's encoding lacks become JSON's own codes."""
+        lacks_letters = not (getattr(self.out, "encoding", None) or "utf-8").lower().startswith("utf")
+        return json.dumps(value, ensure_ascii=lacks_letters, **options)
 
     def line(self, text: str = "") -> None:
         print(text, file=self.out, flush=True)
@@ -103,6 +104,12 @@ def plain(text: str) -> str:
     between thousands becomes a blank."""
     text = text.replace("\N{NARROW NO-BREAK SPACE}", " ")
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _in_json(line: str) -> str:
+    """Return a line of JSON with its own codes in place of signs that could control the reader's terminal. JSON has
+    codes for some of them anyway; a reader of JSON finds the same value."""
+    return line if line.isprintable() else "".join(s if s.isprintable() else json.dumps(s)[1:-1] for s in line)
 
 
 def width(text: str) -> int:
