@@ -1,6 +1,6 @@
 """Pools, servers and cells as everybody reads them, and what every change to them has in common."""
 
-from scheduling.cluster.changes import may_change_cluster, pool_lock, row_refusal, server_subject
+from scheduling.cluster.changes import may_change_cluster, pool_lock, server_subject
 from scheduling.cluster.read_cluster import (
     CapacityView,
     OwnedUnits,
@@ -25,7 +25,6 @@ __all__ = [
     "pool_lock",
     "pool_overview",
     "pool_states",
-    "row_refusal",
     "server_by_name",
     "server_subject",
     "server_view",

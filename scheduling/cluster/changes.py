@@ -3,13 +3,10 @@ pool take turns, and the name under which the history keeps them."""
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
-from django.db.models import Model
-
 from scheduling.models import Pool, Server
 from tenants.access import Access, Refused
 from tenants.roles import Permission
-from tenants.services.members import NOT_ALLOWED, flaws_of, reason_refusal
+from tenants.services.members import NOT_ALLOWED, reason_refusal
 
 
 def may_change_cluster(by: Access, reason: str) -> Refused | None:
@@ -22,15 +19,6 @@ def pool_lock(pool: Pool) -> None:
     """Lock the pool's row, so that operators' changes to one pool take turns. Writing rows that merely refer to the
     pool does not wait for this lock."""
     Pool.objects.select_for_update(no_key=True).get(pk=pool.pk)
-
-
-def row_refusal(row: Model, code: str) -> Refused | None:
-    """Return what the model's own rules object to in a row that is not yet saved, as a refusal with this code."""
-    try:
-        row.full_clean()
-    except ValidationError as error:
-        return Refused(code, flaws_of(row, error))
-    return None
 
 
 def server_subject(server: Server) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from scheduling.cluster import may_change_cluster, row_refusal
+from scheduling.cluster import may_change_cluster
 from scheduling.market.elastic import NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.market.view import (
     ONES,
@@ -28,6 +28,7 @@ from scheduling.runs import LOCAL, engine_flaw
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.names import UNSEEN_NAME, is_blank
+from tenants.services.members import row_refusal, row_store
 
 # D16: a tenant that gets everything back must not keep a saved state.
 NOT_DELETED_THERE = (
@@ -88,7 +89,8 @@ def pool_create(*, terms: PoolTerms, by: Access, reason: str, at: datetime) -> P
     columns["batch_policy"] = pool.batch_policy = fixed_settings(pool, resources)
     columns["usual_plan"] = pool.usual_plan = (AlonePlan.RENEW if gives_floors(pool) else AlonePlan.KEEP).value
     # 3. Write the pool with its resources, its prices and the clock of its batch lane, and an entry of the history.
-    pool.save()
+    if refusal := row_store(pool, "invalid_pool"):
+        return refusal
     ResourceKind.objects.bulk_create(
         ResourceKind(pool=pool, name=name, label=label, **asdict(steps.get(name, ONES)))
         for name, label in terms.resources.items()

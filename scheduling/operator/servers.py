@@ -9,12 +9,13 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Sum
 
-from scheduling.cluster import may_change_cluster, pool_lock, row_refusal, server_subject
+from scheduling.cluster import may_change_cluster, pool_lock, server_subject
 from scheduling.market.decide import lanes_lock, promises_kept
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.scoping import scope_disabled
+from tenants.services.members import row_refusal
 
 Units = Mapping[str, int]  # resource name -> units
 

@@ -7,11 +7,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from scheduling.cluster import may_change_cluster, row_refusal
+from scheduling.cluster import may_change_cluster
 from scheduling.core.policies.dl2.files import BadWeights, decode
 from scheduling.models import PolicyWeights
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.services.members import row_refusal, row_store
 
 # Why valid weights cannot be used.
 FLAWS = {
@@ -31,9 +32,8 @@ def weights_add(*, name: str, content: bytes, by: Access, reason: str, at: datet
         return before
     if before is not None:
         return Refused("name_taken", f"Other weights are stored as {name}. They stay: give these a name of their own.")
-    if refusal := row_refusal(row, "invalid_weights"):
+    if refusal := row_refusal(row, "invalid_weights") or row_store(row, "invalid_weights"):
         return refusal
-    row.save(force_insert=True)
     after = {"name": name, "digest": row.digest}
     history.append(at=at, by=by, action="weights_add", subject=f"weights {name}", reason=reason, after=after)
     return row

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from tenants import history
@@ -59,7 +59,29 @@ def strangers_refusal(slugs: Collection[str]) -> Refused | None:
     return unknown_tenant(min(strangers)) if strangers else None
 
 
-def flaws_of(row: Model, error: ValidationError) -> str:
+def row_refusal(row: Model, code: str) -> Refused | None:
+    """Return what the model's own rules object to in a row that is not yet saved, as a refusal with this code."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        return Refused(code, _flaws_of(row, error))
+    return None
+
+
+def row_store(row: Model, code: str) -> Refused | None:
+    """Store a new row to which its model's own rules did not object. If somebody else has stored one of the same name
+    since, they do now."""
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        if refusal := row_refusal(row, code):
+            return refusal
+        raise
+    return None
+
+
+def _flaws_of(row: Model, error: ValidationError) -> str:
     """Return what a model's own rules object to in a row, in words of people where it is there already."""
     flaws = [each for errors in error.error_dict.values() for each in errors]
     if any(flaw.code in ("unique", "unique_together") for flaw in flaws):
@@ -78,11 +100,8 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
     if is_blank(name):
         return Refused("invalid_tenant", UNSEEN_NAME)
     tenant = Tenant(slug=slug, name=name.strip())
-    try:
-        tenant.full_clean()
-    except ValidationError as error:
-        return Refused("invalid_tenant", flaws_of(tenant, error))
-    tenant.save()
+    if refusal := row_refusal(tenant, "invalid_tenant") or row_store(tenant, "invalid_tenant"):
+        return refusal
     history.append(
         at=at,
         by=by,

@@ -19,6 +19,7 @@ from tenants.scoping import ScopeClosed, scope, scope_disabled
 from tests.api.builders import program_of
 from tests.database import without_triggers
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant, tenant_quota
+from tests.tenants.test_members import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -161,6 +162,14 @@ def test_refuses_a_pool_whose_name_is_taken() -> None:
     refusal = pool_create(terms=PoolTerms(**POOL), **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == "invalid_pool"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_pools_that_are_made_at_once_under_one_name_there_is_one() -> None:
+    outcomes = in_threads(*[lambda: pool_create(terms=PoolTerms(**POOL), **CHANGE)] * 4)
+    assert sum(isinstance(each, Pool) for each in outcomes) == 1
+    assert {each.sentence for each in outcomes if isinstance(each, Refused)} == {"There is such a pool already."}
+    assert len(entries("pool_create")) == 1
 
 
 def test_adds_a_server_with_its_capacity() -> None:

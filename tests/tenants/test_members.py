@@ -187,6 +187,20 @@ def in_threads(*actions) -> list[object]:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_of_tenants_that_are_made_at_once_under_one_name_there_is_one() -> None:
+    """All find the name free; whoever comes second waits for the first, and learns that it is taken."""
+    for slug in ("lumen", "castor", "orrin"):
+
+        def make(slug: str = slug) -> object:
+            return services.tenant_create(slug=slug, name="Lumen", by=SYSTEM, reason=WHY, at=NOW)
+
+        outcomes = in_threads(*[make] * 4)
+        assert sum(isinstance(each, Tenant) for each in outcomes) == 1
+        sentences = [each.sentence for each in outcomes if isinstance(each, Refused)]
+        assert sentences == ["There is such a tenant already."] * 3
+
+
+@pytest.mark.django_db(transaction=True)
 def test_two_owners_who_leave_at_once_do_not_leave_the_tenant_without_one() -> None:
     for _ in range(5):
         tenant = make_tenant()
