@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -19,6 +20,9 @@ from django.db.models import F, Q, QuerySet
 
 Rows = QuerySet[Any]
 MOST_LETTERS = 1_000
+# Its digits are written out. Of 1e99999999, which is as short, a column of whole numbers would make all the digits, and
+# nobody else would be answered meanwhile.
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -104,14 +108,20 @@ def _tagged(value: Any) -> Any:
     if isinstance(value, date):
         return ["d", value.isoformat()]
     if isinstance(value, Decimal):
-        return ["n", str(value)]
+        return ["n", f"{value:f}"]
     return value if value is None or isinstance(value, bool | int | float) else ["s", str(value)]
+
+
+def _decimal(text: str) -> Decimal:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError("no column holds such a number")
+    return Decimal(text)
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "t": datetime.fromisoformat,
     "d": date.fromisoformat,
-    "n": Decimal,
+    "n": _decimal,
     "s": str,
 }
 
@@ -122,7 +132,7 @@ def _untagged(value: Any) -> Any:
         if "\0" in text:
             raise ValueError("no column holds such a text")
         return _READERS[tag](text)
-    if isinstance(value, int) and abs(value) >= 2**63:
+    if isinstance(value, int | float) and not abs(value) < 2**63:  # nor is NaN
         raise ValueError("no column holds such a number")
     if isinstance(value, dict | str):
         raise ValueError("a place is written with its tags")

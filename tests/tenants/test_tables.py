@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
+from decimal import Decimal
 
 import pytest
 from django.test import RequestFactory
@@ -129,6 +131,20 @@ def test_export_holds_all_rows_and_runs_nothing_that_somebody_typed() -> None:
 )
 def test_a_place_survives_its_address(value: object) -> None:
     assert place_read(place_write(Place(value, 7))) == Place(value, 7)
+
+
+@pytest.mark.parametrize("number", ['["n","1e99999999"]', '["n","NaN"]', "Infinity", "NaN", "1e300"])
+def test_a_number_that_no_column_holds_is_no_place(number: str) -> None:
+    """To make a whole number of the first would take hours, in which the process answers nobody."""
+    for text in (f'[["s","a"],{number}]', f"[{number},1]"):
+        assert place_read(base64.urlsafe_b64encode(text.encode()).decode()) is None
+
+
+@pytest.mark.parametrize("text", ["12.50", "-7", "0E-9", "1E+3"])
+def test_a_decimal_survives_its_address_with_its_digits_written_out(text: str) -> None:
+    place = place_read(place_write(Place(Decimal(text), 7)))
+    assert place is not None
+    assert place.value == Decimal(text)
 
 
 @given(st.text(max_size=60))
