@@ -451,7 +451,7 @@ def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
     except ValueError:
         moment = None
     if moment is not None and moment.tzinfo is not None:
-        return moment.astimezone(UTC)
+        return _in_utc(moment)
     when = when_read(text) if isinstance(text, str) else BadValue("must be a moment as a text")
     if isinstance(when, BadValue):
         return when.sentence
@@ -464,7 +464,12 @@ def _moment(when: When | None, at: datetime, zone: tzinfo) -> datetime | str | N
         return None
     if when.after_seconds is not None:
         return at + timedelta(seconds=when.after_seconds)
+    return _in_utc(datetime.fromisoformat(when.at).replace(tzinfo=zone))
+
+
+def _in_utc(moment: datetime) -> datetime | str:
+    """Return the moment in UTC, or a sentence if the calendar ends before it, or begins after it."""
     try:
-        return datetime.fromisoformat(when.at).replace(tzinfo=zone).astimezone(UTC)
+        return moment.astimezone(UTC)
     except OverflowError:
         return "is beyond the calendar"

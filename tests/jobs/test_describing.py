@@ -6,6 +6,8 @@ import json
 from datetime import timedelta, timezone
 from typing import Any
 
+import pytest
+
 from scheduling.jobs.describing import Fault, JobWording, Understood, understand
 from scheduling.programs import hours
 from scheduling.programs.fields import FieldRefusal
@@ -72,6 +74,12 @@ def test_all_that_is_wrong_with_either_part_is_told() -> None:
     script = TEXT.replace("--gpus=8", "--gpus=many")
     assert faults(JobWording({**WORTH, "credits": "0"}, script=script)) == [3, "worth.credits"]
     assert faults(JobWording(WORTH, script=TEXT), ("cpu",)) == [3]
+
+
+@pytest.mark.parametrize("by", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_moment_beyond_the_calendar_is_told_where_it_stands(by: str) -> None:
+    hours = {"hours": "6", "most": 8, "worker": {"gpu": 1}}
+    assert faults(JobWording({"credits": "3", "by": by}, hours=hours)) == ["worth.by"]
 
 
 def test_of_a_script_that_names_its_deadline_nobody_asks_by_when() -> None:
