@@ -61,11 +61,7 @@ def strangers_refusal(slugs: Collection[str]) -> Refused | None:
 
 def row_refusal(row: Model, code: str) -> Refused | None:
     """Return what the model's own rules object to in a row that is not yet saved, as a refusal with this code."""
-    try:
-        row.full_clean()
-    except ValidationError as error:
-        return Refused(code, _flaws_of(row, error))
-    return None
+    return Refused(code, flaw) if (flaw := _flaw_of(row)) else None
 
 
 def row_store(row: Model, code: str) -> Refused | None:
@@ -75,18 +71,23 @@ def row_store(row: Model, code: str) -> Refused | None:
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:
-        if refusal := row_refusal(row, code):
-            return refusal
+        if flaw := _flaw_of(row):
+            return Refused(code, flaw)
         raise
     return None
 
 
-def _flaws_of(row: Model, error: ValidationError) -> str:
-    """Return what a model's own rules object to in a row, in words of people where it is there already."""
-    flaws = [each for errors in error.error_dict.values() for each in errors]
-    if any(flaw.code in ("unique", "unique_together") for flaw in flaws):
-        return f"There is such a {row._meta.verbose_name} already."
-    return " ".join(error.messages)
+def _flaw_of(row: Model) -> str:
+    """Return what a model's own rules object to in a row, in words of people where it is there already; else an empty
+    text."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        flaws = [each for errors in error.error_dict.values() for each in errors]
+        if any(flaw.code in ("unique", "unique_together") for flaw in flaws):
+            return f"There is such a {row._meta.verbose_name} already."
+        return " ".join(error.messages)
+    return ""
 
 
 @transaction.atomic
