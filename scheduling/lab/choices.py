@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduling.core.policies.astraea.settings import POSTED, SEARCHED
+from scheduling.core.policies.astraea.rules.settings import POSTED, SEARCHED
 from scheduling.core.types import KEEP, RENEW
 from scheduling.lab.requests import study_create
 from scheduling.lab.studies.study import MARKET

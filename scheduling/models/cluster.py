@@ -17,7 +17,7 @@ from django.db.models.functions import Mod
 from django.db.models.lookups import Exact
 
 from scheduling.core.policies import SINGLE_SLOTS
-from scheduling.core.policies.astraea.settings import NOTHING
+from scheduling.core.policies.astraea.rules.settings import NOTHING
 from scheduling.models.transactions import TransactionField
 from tenants.scoping import TenantOwned
 

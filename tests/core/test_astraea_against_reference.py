@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea.renting import Renting
-from scheduling.core.policies.astraea.schedule import Shortfall
+from scheduling.core.policies.astraea.renting.offers import Renting
+from scheduling.core.policies.astraea.schedules.schedule import Shortfall
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import Job

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduling.core import policies
-from scheduling.core.policies.astraea.clock import Turn, turn
+from scheduling.core.policies.astraea.rules.clock import Turn, turn
 from scheduling.core.simulation import simulate
 from scheduling.core.types import Job, Plan, View
 from tests.core.builders import make_cluster, make_job, make_scenario, make_view

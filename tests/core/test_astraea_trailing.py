@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scheduling.core import policies, records
 from scheduling.core.policies.astraea import Astraea
-from scheduling.core.policies.astraea.trailing import DEFAULTS, MOST_KEPT, Trailing, price_base, remembered
+from scheduling.core.policies.astraea.rules.trailing import DEFAULTS, MOST_KEPT, Trailing, price_base, remembered
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job, View
 from scheduling.core.value import Linear

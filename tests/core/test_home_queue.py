@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea import floors as queues
-from scheduling.core.policies.astraea.candidates import candidates
-from scheduling.core.policies.astraea.floors import HomeQueue
-from scheduling.core.policies.astraea.home import HomeCalendar
-from scheduling.core.policies.astraea.home_search import FloorSearch
-from scheduling.core.policies.astraea.settings import Settings
+from scheduling.core.policies.astraea.home import floors as queues
+from scheduling.core.policies.astraea.home.calendar import HomeCalendar
+from scheduling.core.policies.astraea.home.floor_search import FloorSearch
+from scheduling.core.policies.astraea.home.floors import HomeQueue
+from scheduling.core.policies.astraea.rules.settings import Settings
+from scheduling.core.policies.astraea.ways.candidates import candidates
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import Floor, Job
 from tests.core.random_markets import PLAIN, TYPES, VECTOR, random_job, random_market

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.core.policies.astraea.moves import Move, MoveCause, why_moved
+from scheduling.core.policies.astraea.home.moves import Move, MoveCause, why_moved
 from scheduling.core.types import Job
 from scheduling.core.value import Deadline, Linear
 from tests.core.builders import make_job

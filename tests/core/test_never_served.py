@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea import Astraea, candidates
-from scheduling.core.policies.astraea.screening import most_together
+from scheduling.core.policies.astraea import Astraea
+from scheduling.core.policies.astraea.ways import candidates
+from scheduling.core.policies.astraea.window.screening import most_together
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.types import AWARDED, Cluster, Job, Reason

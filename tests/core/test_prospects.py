@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from scheduling.core.policies.astraea import terms
-from scheduling.core.policies.astraea.prospects import Look, Prospects
-from scheduling.core.policies.astraea.terms import AllTerms
+from scheduling.core.policies.astraea.renting.prospects import Look, Prospects
+from scheduling.core.policies.astraea.schedules import terms
+from scheduling.core.policies.astraea.schedules.terms import AllTerms
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import Value
 from scheduling.core.value import Convex, Deadline, Linear, Sigmoid, ValuesOfMany

@@ -12,8 +12,8 @@ from scheduling.core import metrics, records, results
 from scheduling.core.metrics.certificates import alone_floors, certificates
 from scheduling.core.policies import build
 from scheduling.core.policies.astraea import OpenDecision
-from scheduling.core.policies.astraea.renting import KAPPAS
-from scheduling.core.policies.astraea.trailing import DEFAULTS, remembered, usual_value
+from scheduling.core.policies.astraea.renting.offers import KAPPAS
+from scheduling.core.policies.astraea.rules.trailing import DEFAULTS, remembered, usual_value
 from scheduling.core.policies.astraea.what_if import about
 from scheduling.core.scenario import BadScenario, Scenario, read, write
 from scheduling.core.simulation import Outcome, PlanRejected, simulate

@@ -8,9 +8,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from scheduling.core.policies.astraea import candidates as one_by_one
-from scheduling.core.policies.astraea import many
-from scheduling.core.policies.astraea.candidates import Candidates, candidates, is_known
+from scheduling.core.policies.astraea.ways import candidates as one_by_one
+from scheduling.core.policies.astraea.ways import many
+from scheduling.core.policies.astraea.ways.candidates import Candidates, candidates, is_known
 from scheduling.core.types import Cluster, Job
 from tests.core.builders import make_cluster, make_job, make_ps, make_unit_type, make_worker
 

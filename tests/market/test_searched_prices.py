@@ -10,7 +10,7 @@ import pytest
 from scheduling.audit.verification import intervals_verify
 from scheduling.books.read_charge_account import charge_account
 from scheduling.books.read_statements import statement_view
-from scheduling.core.policies.astraea.renting import KAPPAS
+from scheduling.core.policies.astraea.renting.offers import KAPPAS
 from scheduling.jobs.read_page import job_page
 from scheduling.market.reads.intervals import interval_view
 from scheduling.market.view.policy import fixed_settings, unusable

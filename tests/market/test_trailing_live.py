@@ -8,7 +8,7 @@ import pytest
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
-from scheduling.core.policies.astraea.trailing import DEFAULTS, price_base_of
+from scheduling.core.policies.astraea.rules.trailing import DEFAULTS, price_base_of
 from scheduling.models import Interval, Lane, LaneClock, Pool, PriceTick
 from scheduling.operator.pools import PoolTerms, pool_create
 from tenants.models import Tenant

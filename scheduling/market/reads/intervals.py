@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduling.core.policies.astraea.renting import KAPPAS
+from scheduling.core.policies.astraea.renting.offers import KAPPAS
 from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.market.reads.anonymous import awards_seen
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.cluster import PoolOverview
-from scheduling.core.policies.astraea.trailing import price_base_of
+from scheduling.core.policies.astraea.rules.trailing import price_base_of
 from scheduling.market.reads.explain import JobView, jobs_explain
 from scheduling.market.reads.now import MOST_AHEAD, MarketNow, ResourceNow
 from scheduling.market.reads.share_units import holdings_in, units_now

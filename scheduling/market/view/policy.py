@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from scheduling.core import policies
-from scheduling.core.policies.astraea.settings import SEARCHED
-from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
+from scheduling.core.policies.astraea.rules.settings import SEARCHED
+from scheduling.core.policies.astraea.rules.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, Policy

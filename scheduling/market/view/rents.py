@@ -7,7 +7,7 @@ from functools import partial
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from scheduling.core.policies.astraea.settings import NOTHING
+from scheduling.core.policies.astraea.rules.settings import NOTHING
 from scheduling.models import Award, AwardState, JobState, Pool, RentState, TrainingJob
 from tenants.repeated import RepeatedRead, Whose
 

@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from scheduling.core.policies.astraea import pieces, refusals, renewal, trailing
-from scheduling.core.policies.astraea.clock import Turn, turn
-from scheduling.core.policies.astraea.floors import award_at_home
-from scheduling.core.policies.astraea.pieces import Rest
-from scheduling.core.policies.astraea.renting import rent_from_pool
-from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.screening import fits_a_window, last_chances, most_together, never_served, screen
-from scheduling.core.policies.astraea.settings import NOTHING, Settings, read_settings
-from scheduling.core.policies.astraea.shares import award_from_shares
+from scheduling.core.policies.astraea.home import renewal
+from scheduling.core.policies.astraea.home.floors import award_at_home
+from scheduling.core.policies.astraea.home.shares import award_from_shares
+from scheduling.core.policies.astraea.renting.offers import rent_from_pool
+from scheduling.core.policies.astraea.rules import trailing
+from scheduling.core.policies.astraea.rules.clock import Turn, turn
+from scheduling.core.policies.astraea.rules.settings import NOTHING, Settings, read_settings
 from scheduling.core.policies.astraea.together import (
     Served,
     groups_of,
@@ -27,7 +25,17 @@ from scheduling.core.policies.astraea.together import (
     sort_out,
     tries_among,
 )
+from scheduling.core.policies.astraea.ways.rests import Rest, rests_of, with_worth, worth_nothing, worths_changed
 from scheduling.core.policies.astraea.what_if import OpenDecision
+from scheduling.core.policies.astraea.window import refusals
+from scheduling.core.policies.astraea.window.round import Round
+from scheduling.core.policies.astraea.window.screening import (
+    fits_a_window,
+    last_chances,
+    most_together,
+    never_served,
+    screen,
+)
 from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Refusal, View, Window
 
 
@@ -128,15 +136,15 @@ class Astraea(Settings):
     def _decide_windows(self, view: View, now: Turn) -> Plan:
         collected = [job for job in view.waiting if job.arrival < view.slot]
         late = view.waiting[len(collected) :]  # they arrive at the boundary itself
-        rests = pieces.rests(view) if self.floor else {}
+        rests = rests_of(view) if self.floor else {}
         jobs, refused = screen(self, view, collected, now.cap, rests)
         memory = self.memory_after(view, now, jobs)
         new_floors = self._new_floors(view, jobs, now)
         floors = {**view.floors, **{floor.job: floor for floor in new_floors}} if new_floors else view.floors
-        rests = self._stored(view, rests, floors, now.windows[0][0])
+        rests = self._with_worths(view, rests, floors, now.windows[0][0])
         over = {refusal.job for refusal in refused}
         if self.parts == NOTHING:
-            rests = pieces.worth_nothing(rests, over)
+            rests = worth_nothing(rests, over)
         going_on = {job.number for job in view.waiting} - over
         settled = renewal.settlements(view, floors, rests, going_on)
         for each in settled:
@@ -155,7 +163,7 @@ class Astraea(Settings):
         refused += refusals.until_the_interval_closes(now, late)
         contents = (tuple(dealt.bookings), tuple(refused), tuple(new_floors), tuple(dealt.windows))
         rests = dealt.last.rests
-        worths = pieces.changed(view, rests)
+        worths = worths_changed(view, rests)
         return Plan(*contents, memory, now.frontier, settlements=tuple(settled), worths=worths)
 
     def _deal(
@@ -176,24 +184,26 @@ class Astraea(Settings):
             rests = round_.rests
         return _Dealt(bookings, windows, waiting, frozenset(finished), round_)
 
-    def _stored(self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int) -> dict[int, Rest]:
+    def _with_worths(
+        self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int
+    ) -> dict[int, Rest]:
         """Return the rests with the worths that hold from the boundary at `slot` on (D4)."""
         exact = self.workers == "exact"
         return {
-            number: pieces.stored(view.cluster, rest, floors.get(number), slot, exact=exact)
+            number: with_worth(view.cluster, rest, floors.get(number), slot, exact=exact)
             for number, rest in rests.items()
         }
 
     def at_the_end(self, view: View) -> Plan:
         """Settle open rents at the slot at which a run is cut (D9, D10). Nothing is booked any more, so no plan at home
         will come true."""
-        rests = pieces.rests(view) if self.floor else {}
+        rests = rests_of(view) if self.floor else {}
         if self.parts == NOTHING:
-            rests = pieces.worth_nothing(rests, rests.keys())
+            rests = worth_nothing(rests, rests.keys())
         else:
-            rests = self._stored(view, rests, {}, view.slot)
+            rests = self._with_worths(view, rests, {}, view.slot)
         settled = renewal.settlements_at_the_end(view, rests)
-        return Plan(settlements=tuple(settled), worths=pieces.changed(view, rests))
+        return Plan(settlements=tuple(settled), worths=worths_changed(view, rests))
 
     def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
         """Return the renewed plans, then the floors that are kept for good, on what all other plans leave."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from scheduling.core.policies.astraea.floors import plan_floors
-from scheduling.core.policies.astraea.settings import Settings
+from scheduling.core.policies.astraea.home.floors import plan_floors
+from scheduling.core.policies.astraea.rules.settings import Settings
 from scheduling.core.types import Floor, Job, Reason, View
 
 TRIES = 8  # the most groups tried one by one at a boundary, as each try decides everything once more

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduling.core.occupancy import units_in_use
-from scheduling.core.policies.astraea import refusals, renewal
-from scheduling.core.policies.astraea.awards import home_booking
-from scheduling.core.policies.astraea.clock import turn
-from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
-from scheduling.core.policies.astraea.renting import Offer, Renting
-from scheduling.core.policies.astraea.round import Round, demands, occupied_between
-from scheduling.core.policies.astraea.screening import screen
-from scheduling.core.policies.astraea.search import TIE
-from scheduling.core.policies.astraea.settings import POSTED
+from scheduling.core.policies.astraea.home import renewal
+from scheduling.core.policies.astraea.home.floors import award_at_home, plan_floors
+from scheduling.core.policies.astraea.renting.offers import Offer, Renting
+from scheduling.core.policies.astraea.rules.clock import turn
+from scheduling.core.policies.astraea.rules.settings import POSTED
+from scheduling.core.policies.astraea.schedules.search import TIE
+from scheduling.core.policies.astraea.window import refusals
+from scheduling.core.policies.astraea.window.awards import home_booking
+from scheduling.core.policies.astraea.window.round import Round, demands, occupied_between
+from scheduling.core.policies.astraea.window.screening import screen
 from scheduling.core.types import FloatArray, Floor, Job, Plan, Refusal, View
 
 if TYPE_CHECKING:
