@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from scheduling.programs.fields import FieldRefusal, is_kept, nearest, path_of
+from scheduling.core.names import nearest
+from scheduling.programs.fields import FieldRefusal, is_kept, path_of
 from scheduling.programs.parameters import (
     TEXT,
     Parameter,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -19,12 +17,6 @@ def shown(text: str, longest: int = 40) -> str:
     """Return an untrusted text on one line, so that it can be quoted in a sentence."""
     plain = text if text.isprintable() else ascii(text)[1:-1]
     return f'"{plain}"' if len(plain) <= longest else f'"{plain[: longest - 3]}..."'
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the known word that is most like this one; "" if none is like it."""
-    near = difflib.get_close_matches(word, list(words), 1, cutoff=0.5)
-    return near[0] if near else ""
 
 
 def path_of(name: object) -> str:

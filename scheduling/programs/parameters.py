@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduling.programs.fields import FieldRefusal, nearest, path_of
+from scheduling.core.names import nearest
+from scheduling.programs.fields import FieldRefusal, path_of
 
 WHOLE, NUMBER, CHOICE, TEXT, SWITCH = "whole", "number", "choice", "text", "switch"
 KINDS = (WHOLE, NUMBER, CHOICE, TEXT, SWITCH)

@@ -7,13 +7,14 @@ twice in an object, no NaN or infinity, no NUL or half character in a text, no i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
+from scheduling.core.names import doubled_name
 from tenants.api.problems import TOO_LARGE, ProblemRaised
 
 MOST_BYTES = 1 << 20
@@ -96,16 +97,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ParseError(f"The name {json.dumps(doubled_name(pairs)[:60])[:60]} stands twice in an object.")
     return members
-
-
-def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
-    """Return the first name that stands twice. Each name is compared once."""
-    names = set[str]()
-    for name, _ in pairs:
-        if name in names:
-            return name
-        names.add(name)
-    raise ValueError("no name stands twice")
 
 
 def _constant(literal: str) -> float:

@@ -5,7 +5,6 @@ Money is a decimal text of credits with six digits; times are UTC with a Z.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -17,12 +16,12 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from scheduling.core.names import nearest
 from tenants.ledger.amounts import DIGITS, DIGITS_IN_WORDS, MOST, amount_read, exported, micro, shown
 
 SHOWN_CREDITS = rf"^-?[0-9]+\.[0-9]{{{DIGITS}}}$"
 READ_CREDITS = rf"^-?[0-9]{{1,13}}(\.[0-9]{{1,{DIGITS}}})?$"
 MOST_UNKNOWN = 20  # the most unknown names that one answer lists
-MOST_LETTERS = 100  # of an unknown name that is compared with the known ones
 
 
 def time_text(moment: datetime) -> str:
@@ -60,10 +59,9 @@ def unknown_field(name: str, known: Iterable[str]) -> serializers.ErrorDetail:
 
 
 def no_such(words: str, name: str, known: Iterable[str]) -> str:
-    """Return the words as a sentence that refuses a name, with the known one that is most like it if one is close. A
-    name that is far longer than all of ours is like none of them, and would take long to compare."""
-    near = difflib.get_close_matches(name, known, 1) if len(name) <= MOST_LETTERS else ()
-    return f"{words}; did you mean `{near[0]}`?" if near else f"{words}."
+    """Return the words as a sentence that refuses a name, with the known one that is most like it if one is close."""
+    near = nearest(name, known)
+    return f"{words}; did you mean `{near}`?" if near else f"{words}."
 
 
 @cache

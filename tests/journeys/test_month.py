@@ -11,7 +11,6 @@ from tests.journeys.upsets import Upsets
 from tests.journeys.week import everything_holds
 
 SLOT_SECONDS = 6 * 3600
-REST = 40  # slots in which nobody submits, so that everything ends
 
 
 @pytest.mark.wide

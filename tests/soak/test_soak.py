@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +48,6 @@ def test_a_figure_that_is_not_the_books_breaks_a_world(monkeypatch: pytest.Monke
             world.come_to_rest()
     for figure in ("its price in the list", "held by its slots", "the statement, spent"):
         assert f": {figure}: shown is " in str(broken.value)
-
-
-def _wrongly(reading: Callable[..., Any], name: str) -> Callable[..., Any]:
-    return lambda *some, **named: _off(reading(*some, **named), name)
 
 
 def _off(figures: Any, name: str) -> Any:

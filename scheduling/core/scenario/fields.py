@@ -6,11 +6,12 @@ right kind or raises `BadScenario`; the text of a place is made only when a fiel
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
+
+from scheduling.core.names import nearest
 
 REQUIRED: Final = object()
 LARGEST: Final = 1e12  # amount allowed: far more than is sensible, and sums of many stay well inside a double
@@ -29,8 +30,8 @@ class BadScenario(ValueError):
 
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean "epochs"?` for a name close to a known one, else an empty text."""
-    near = difflib.get_close_matches(name, list(names), 1)
-    return f"; did you mean {quoted(near[0])}?" if near else ""
+    near = nearest(name, names)
+    return f"; did you mean {quoted(near)}?" if near else ""
 
 
 def quoted(value: object, longest: int = 40) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from scheduling.core.names import doubled_name
 from scheduling.core.scenario.fields import BadScenario, quoted
 
 DIGITS = 400  # the most digits of an integer; no double has more, and longer ones are slow to read
@@ -49,16 +50,6 @@ def parse(text: str | bytes) -> Any:
     except RecursionError:
         raise BadScenario("scenario", "is nested too deeply") from None
     return document
-
-
-def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
-    """Return the first name that occurs twice. Each name is compared once only."""
-    names = set[str]()
-    for name, _ in pairs:
-        if name in names:
-            return name
-        names.add(name)
-    raise ValueError("no name stands twice")
 
 
 def _decoded(text: str | bytes) -> str:

@@ -109,18 +109,7 @@ def give_up(
         raise OSError("no names of its own")
     if readable and PROCESSES in own:
         readable = [*readable, PROCESSES]
-    for what, most, hardest in (
-        (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
-        (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
-        (resource.RLIMIT_NOFILE, limits["open_files"], 0),
-        (resource.RLIMIT_CPU, cpu_seconds or NO_LIMIT, CPU_GRACE),
-        (resource.RLIMIT_CORE, 0, 0),
-    ):
-        if most == NO_LIMIT:
-            continue
-        hard = resource.getrlimit(what)[1]
-        wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
-        resource.setrlimit(what, (min(most, wanted), wanted))
+    _set_limits(limits, cpu_seconds)
     os.nice(limits["nice"])
     if uid is not None:
         # The kernel counts the threads of an account. Our own account has other threads; this one only has the gang's.
@@ -133,6 +122,22 @@ def give_up(
             prctl(PR_CAPBSET_DROP, capability)  # the kernel refuses numbers that it does not know, which does no harm
     stay_within(folders, readable, ports, opened)
     never_kill()
+
+
+def _set_limits(limits: Mapping[str, int], cpu_seconds: int) -> None:
+    """Limit memory, files and processor time of this process, never above what it may set for itself."""
+    for what, most, hardest in (
+        (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
+        (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
+        (resource.RLIMIT_NOFILE, limits["open_files"], 0),
+        (resource.RLIMIT_CPU, cpu_seconds or NO_LIMIT, CPU_GRACE),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        if most == NO_LIMIT:
+            continue
+        hard = resource.getrlimit(what)[1]
+        wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
+        resource.setrlimit(what, (min(most, wanted), wanted))
 
 
 def prctl(option: int, value: int) -> int:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scheduling.core.names import nearest
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS, RegisteredProgram
 from scheduling.models import PROGRAM
 from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
-from scheduling.programs.fields import nearest
 from scheduling.programs.parameters import Value
 from scheduling.programs.saving import Saves, saves_of
 from scheduling.programs.stored import OPERATOR, StoredProgram, stored_program, usable_names, usable_programs

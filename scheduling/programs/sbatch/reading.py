@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from scheduling.programs.fields import nearest, shown
+from scheduling.core.names import nearest
+from scheduling.programs.fields import shown
 from scheduling.programs.ordering import Waited
 from scheduling.programs.sbatch.commands import ShellReading, shell_read
 from scheduling.programs.sbatch.lines import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from scheduling.programs.fields import nearest
+from scheduling.core.names import nearest
 from scheduling.programs.hours import MOST_WORKERS, InHours
 from scheduling.programs.sbatch.lines import NOT_KEPT, LineRefusal, OptionLine
 from scheduling.programs.sbatch.options import SHORTS
