@@ -1,8 +1,9 @@
 """The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names.
 
-Outside of the engines only this module knows their kinds, except for the import of a cluster's servers, which asks
-Slurm (`scheduling.operator.cluster_import`). A third kind is an `Engine` of `scheduling.engines.base` in a folder of
-its own, and a case in the functions below.
+A third kind is an `Engine` of `scheduling.engines.base` in a folder of its own, and a case in each function below that
+asks for the name. Few other modules ask which kind an engine is: `jobs.read_files`, where a job's files lie;
+`operator.pools`, where parts may be worth nothing; `operator.cluster_import`, which asks Slurm for its servers; and the
+commands `engine` and `up`. `KNOWING` in tests/engines/test_every_engine.py lists them.
 """
 
 from __future__ import annotations
