@@ -1,8 +1,8 @@
 """Every kind of notice, once: its words on the page, who may get it, which events make it, and what holds for a person
 who chose nothing.
 
-A new kind is one member of `NoticeKind`; the events of which notices are made are those of `scheduling.feed` that have
-a message.
+A new kind is one member of `NoticeKind`. Notices are made of the events of `scheduling.feed` that have a message, and
+for kinds without events (a statement, an invitation, a request to join and its answer) of rows, in `collecting`.
 """
 
 from __future__ import annotations
