@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.audit.verification import charge_verify, findings_for, in_turn
-from scheduling.jobs import job_by_id
+from scheduling.jobs.api.jobs import job_or_404
 from scheduling.models import AwardState
 from tenants.access import Refused
 from tenants.api.fields import Answer, Credits
@@ -77,8 +76,7 @@ class JobVerify(TenantView):
         tag="verification",
     )
     def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        if job_by_id(job_id) is None:  # the verification itself reads everybody's jobs
-            raise Http404
+        job_or_404(job_id)  # the verification itself reads everybody's jobs
         verdict = in_turn(request.user.pk or 0, lambda: charge_verify(job_id=job_id))
         if isinstance(verdict, Refused):
             return self.refused(verdict)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from scheduling.jobs.api.jobs import job_or_404
 from scheduling.jobs.read_files import MOST_FILES, UNKNOWN_FILE, job_file, job_files
-from scheduling.jobs.read_rows import job_by_id
 from scheduling.jobs.read_stranger_files import Parts, path_said, path_shown
-from scheduling.models import TrainingJob
 from tenants.access import Refused
 from tenants.api.fields import Answer, Moment
 from tenants.api.listing import Filter
@@ -80,7 +78,7 @@ class JobFiles(TenantView):
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
         after = self.parameters.get("after", ())
-        return self.shown(JobFilesShown, job_files(_job(job_id), self.access, timezone.now(), after=after))
+        return self.shown(JobFilesShown, job_files(job_or_404(job_id), self.access, timezone.now(), after=after))
 
 
 class JobFileContent(TenantView):
@@ -97,16 +95,8 @@ class JobFileContent(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        opened = job_file(_job(job_id), self.access, timezone.now(), self.parameters.get("path", ()))
+        opened = job_file(job_or_404(job_id), self.access, timezone.now(), self.parameters.get("path", ()))
         if isinstance(opened, Refused):
             return self.refused(opened)
         name = path_shown(opened.about.path[-1:])
         return part_download(request._request, name, opened)
-
-
-def _job(job_id: int) -> TrainingJob:
-    """Return the job. A job of another tenant is not found, as if it did not exist."""
-    job = job_by_id(job_id)
-    if job is None:
-        raise Http404
-    return job

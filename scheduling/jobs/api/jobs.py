@@ -136,7 +136,7 @@ class Jobs(TenantView):
             outcome = job_submit(name=body["name"], spec=body["spec"], **later, **wish)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)
-        row = _row(job_by_id(outcome.job.pk)) if outcome.repeated else job_row(outcome.job, outcome.award)
+        row = _row(outcome.job.pk) if outcome.repeated else job_row(outcome.job, outcome.award)
         response = self.shown(JobWithSpec, row, HTTPStatus.CREATED)
         response.headers["Location"] = reverse("api_job", args=[tenant_slug, outcome.job.pk])
         return response
@@ -179,7 +179,7 @@ class Job(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        return self.shown(JobWithSpec, _row(job_by_id(job_id)))
+        return self.shown(JobWithSpec, _row(job_id))
 
 
 class JobExplain(TenantView):
@@ -194,7 +194,7 @@ class JobExplain(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        row = _row(job_by_id(job_id))
+        row = _row(job_id)
         projection = job_projection(row.job, at=timezone.now())
         return self.shown(Explanation, {"job": row.job, "view": row.view, "projection": projection})
 
@@ -240,13 +240,19 @@ def submission_refused(view: TenantView, refused: Refused) -> HttpResponse:
 def _changed(view: TenantView, outcome: TrainingJob | Refused) -> HttpResponse:
     if isinstance(outcome, Refused):
         return submission_refused(view, outcome)
-    return view.shown(JobWithSpec, _row(job_by_id(outcome.pk)))
+    return view.shown(JobWithSpec, _row(outcome.pk))
 
 
-def _row(job: TrainingJob | None) -> JobRow:
+def job_or_404(job_id: int) -> TrainingJob:
+    """Return the job. A job of another tenant is not found, as if it did not exist."""
+    job = job_by_id(job_id)
     if job is None:
         raise Http404
-    return job_rows([job])[0]
+    return job
+
+
+def _row(job_id: int) -> JobRow:
+    return job_rows([job_or_404(job_id)])[0]
 
 
 def _cancelled(job_id: int, outcome: TrainingJob | Refused) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from scheduling.jobs.api.jobs import job_or_404
 from scheduling.jobs.read_pieces import pieces_of
-from scheduling.jobs.read_rows import job_by_id
 from scheduling.models import Award, AwardState
 from tenants.api.fields import Answer, Credits, Moment
 from tenants.api.operations import operation
@@ -74,9 +73,7 @@ class JobPieces(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        job = job_by_id(job_id)
-        if job is None:
-            raise Http404
+        job = job_or_404(job_id)
         awards = list(Award.objects.filter(job=job, work__isnull=False).order_by("attempt", "start"))
         pieces = pieces_of(job.pool, job, awards, dict.fromkeys((award.pk for award in awards), ""))
         nothing = {"rows": (), "share": 0.0, "paid": 0, "worth": None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework import serializers
@@ -15,7 +14,6 @@ from scheduling.jobs import (
     LogQuestion,
     NumberedRun,
     curve,
-    job_by_id,
     job_outlook,
     job_runs,
     log_found,
@@ -28,6 +26,7 @@ from scheduling.jobs import (
     series_of,
     why_no_log,
 )
+from scheduling.jobs.api.jobs import job_or_404
 from scheduling.models import RunState, TrainingJob
 from scheduling.programs.levels import LEVELS
 from tenants.access import Refused
@@ -199,7 +198,7 @@ class JobLogs(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        job, query = _job(job_id), self.parameters
+        job, query = job_or_404(job_id), self.parameters
         its = _run(job, query.get("run_number"))
         if isinstance(its, Refused):
             return self.refused(its)
@@ -227,7 +226,7 @@ class JobLogFile(TenantView):
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
         number = self.parameters.get("run_number")
-        its = _run(_job(job_id), number)
+        its = _run(job_or_404(job_id), number)
         if isinstance(its, Refused):
             return self.refused(its)
         return self.file(log_name(job_id, number), f"{TEXT}; charset=utf-8", log_whole(its.run) if its else iter(()))
@@ -244,7 +243,7 @@ class JobProgress(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        job = _job(job_id)
+        job = job_or_404(job_id)
         runs = job_runs(job)
         points, numbers = curve(runs), numbers_view(runs)
         progress = runs[0].progress if runs else {}
@@ -264,14 +263,6 @@ class JobProgress(TenantView):
             "outlook": outlook,
         }
         return self.shown(ProgressShown, values)
-
-
-def _job(job_id: int) -> TrainingJob:
-    """Return the job. A job of another tenant is not found, as if it did not exist."""
-    job = job_by_id(job_id)
-    if job is None:
-        raise Http404
-    return job
 
 
 def _run(job: TrainingJob, number: int | None) -> NumberedRun | Refused | None:
