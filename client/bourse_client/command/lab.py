@@ -10,8 +10,8 @@ from bourse_client.command.exits import UsageError
 from bourse_client.command.outputs import output_write, require_free
 from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
-from bourse_client.command.written import INPUT, text_in
-from bourse_client.job_file import BadFile, read_study
+from bourse_client.command.written import INPUT, document_in, text_in
+from bourse_client.job_file import read_study
 from bourse_client.shapes import Study
 
 AT_WORK = ("reading", "waiting", "running")
@@ -37,7 +37,7 @@ def list_studies(session: Session) -> int:
 def create(session: Session) -> int:
     """Make a study, with the files that its document names; with --start it is followed to its end."""
     words, client = session.words, session.client
-    document = _document(session)
+    document = document_in(words.file, text_in(session, words.file), read_study)
     files = {} if words.pool else _files(words.file, document)
     study = client.study_create(
         document,
@@ -116,14 +116,6 @@ def _show(session: Session, study: Study) -> None:
     )
     for number, why in history.get("bad", ()):
         screen.line(plain(f"line {number} {why}"))
-
-
-def _document(session: Session) -> dict[str, Any]:
-    name = session.words.file
-    try:
-        return read_study(text_in(session, name))
-    except BadFile as error:
-        raise UsageError(f"{name}: {error}") from error
 
 
 def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:

@@ -13,8 +13,8 @@ from bourse_client.command.outputs import output_write, require_free
 from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
 from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
-from bourse_client.command.written import text_in
-from bourse_client.job_file import BadFile, read_program
+from bourse_client.command.written import document_in, text_in
+from bourse_client.job_file import read_program
 
 OPERATOR = "operator"
 
@@ -78,7 +78,8 @@ def register(session: Session) -> int:
     """Register a program. If its name exists already, this makes the next version; a document that says nothing new
     gives the newest version again."""
     screen, words, client = session.screen, session.words, session.client
-    document, archive = _document(session), _archive(words.archive)
+    document = document_in(words.file, text_in(session, words.file), read_program)
+    archive = _archive(words.archive)
     name, before = document.get("name"), None
     if archive is not None:
         page = client.program_upload(document, archive, key=session.key)
@@ -134,14 +135,6 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _version(number: int | None) -> str:
     return "built in" if number is None else str(number)
-
-
-def _document(session: Session) -> dict[str, Any]:
-    name = session.words.file
-    try:
-        return read_program(text_in(session, name))
-    except BadFile as error:
-        raise UsageError(f"{name}: {error}") from error
 
 
 def _archive(name: str | None) -> bytes | None:

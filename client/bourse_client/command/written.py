@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from bourse_client.command.exits import UsageError
 from bourse_client.command.parser import LANES
 from bourse_client.command.session import Session
-from bourse_client.job_file import BadFile, JobFile, read_job
+from bourse_client.job_file import BadFile, read_job
 from bourse_client.shapes import Lane
 
 INPUT = "-"
 BYTE_ORDER_MARK = "\ufeff"  # some editors begin a file with it
+Document = TypeVar("Document")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def text_in(session: Session, name: str) -> str:
 
 def asked_in(session: Session, text: str) -> JobRequest:
     words = session.words
-    job_file = _job_file(words.file, text)
+    job_file = document_in(words.file, text, read_job)
     lane = words.lane or job_file.lane or "batch"
     if lane not in LANES:
         raise UsageError(f"{words.file}: lane: must be batch or instant, not {lane}.")
@@ -98,8 +99,9 @@ def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"until_converged": {**(target if isinstance(target, Mapping) else {}), **threshold, **patience}}
 
 
-def _job_file(name: str, text: str) -> JobFile:
+def document_in(name: str, text: str, read: Callable[[str], Document]) -> Document:
+    """Return what `read` makes of the text of the file `name`."""
     try:
-        return read_job(text)
+        return read(text)
     except BadFile as error:
         raise UsageError(f"{name}: {error}") from error
