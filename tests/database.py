@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 from psycopg.pq import TransactionStatus
 
@@ -23,6 +23,14 @@ def serving_addresses() -> dict[str, str]:
 
     url = STATE.database_url.replace(f"/{DATABASE}?", f"/{connection.settings_dict['NAME']}?")
     return {"DATABASE_URL": url, "DATABASE_OWNER_URL": ""}
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Whatever happens inside has not happened afterwards, so one history serves many changes of it."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from marketplace import children
 from tests.conftest import FOLDER
 from tests.database import serving_addresses
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 # A machine that stands still for a while is no fault of a page.
 PATIENT = {"REQUEST_SECONDS": "300", "WEB_STATEMENT_SECONDS": "300", "WEB_LOCK_SECONDS": "300"}
@@ -24,9 +24,7 @@ PATIENT = {"REQUEST_SECONDS": "300", "WEB_STATEMENT_SECONDS": "300", "WEB_LOCK_S
 @contextmanager
 def web_server() -> Iterator[str]:
     """Start a web server and yield its address. The server ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = ["-m", "tests.web_process", "127.0.0.1", str(port)]
     log = FOLDER / f"web-{port}.log"
     child = children.start("web", [sys.executable, *command], log=log, environment=environment() | PATIENT)

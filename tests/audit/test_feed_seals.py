@@ -14,7 +14,7 @@ from scheduling.market.decide.chain import START
 from scheduling.models import Event, FeedSeal, TrainingJob
 from tenants.scoping import scope_disabled
 from tests.audit.proven import seal_feed
-from tests.audit.test_tampering import put_back
+from tests.database import undone
 from tests.ledger.builders import tamper
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, make_pool, make_tenant
@@ -104,13 +104,13 @@ def test_a_seal_over_events_of_an_older_version_closes_over_their_rows_as_well()
         seal_feed(NOON)
     assert findings() == []
     for change in ("name = 'other'", """spec = '{"epochs": 9}'""", "submitted_by_id = 7"):
-        with put_back():
+        with undone():
             tamper(f"UPDATE scheduling_trainingjob SET {change} WHERE id = %s", [job.pk])  # noqa: S608
             (finding,) = findings()
         assert f"(job_submitted of job:{job.pk}): it or what it tells of was changed after seal 1" in finding
     with scope_disabled("the test changes nothing"):
         rows = [row for row in events_between(0, 2**62) if row.kind == "job_submitted"]
-        with put_back():
+        with undone():
             tamper("DELETE FROM scheduling_trainingjob")
             assert members_of(rows) not in bytes(FeedSeal.objects.get().members)
         assert TrainingJob.objects.exists()
@@ -121,7 +121,7 @@ def test_a_job_that_was_submitted_is_there_in_its_pool() -> None:
     job = make_waiting(pool, tenant)
     feed_seal(at=NOON)
     assert findings() == []
-    with put_back():
+    with undone():
         tamper("DELETE FROM scheduling_trainingjob")
         assert findings() == [f"job {job.pk}: it was submitted to pool {pool.pk}, and is gone"]
     assert Event.objects.filter(kind="job_submitted").count() == 1

@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import transaction
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.core.stored_charges import packed
@@ -23,7 +20,7 @@ from scheduling.models import Award, Interval
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 from tests.audit.test_verification import change_contents, deciding, findings, make_history
-from tests.database import run
+from tests.database import run, undone
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.markets import award_of
 
@@ -37,14 +34,6 @@ def make_watched():
     commit_checks()
     assert findings(pool) == []
     return pool, jobs
-
-
-@contextmanager
-def put_back() -> Iterator[None]:
-    """What is changed inside is as before afterwards, so that one history serves many changes."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def places_in(lines: list[str], pattern: str) -> set[int]:
@@ -71,7 +60,7 @@ def test_one_byte_of_what_an_interval_was_told_and_answered() -> None:
                 for place in digits[:: max(len(digits) // 5, 1)][:5]
             ]
         for changed in others:
-            with put_back():
+            with undone():
                 tamper(f'UPDATE scheduling_interval SET "{column}" = %s WHERE id = %s', [changed, interval.pk])  # noqa: S608
                 flaws = findings(pool)
             assert interval.number in places_in(flaws, rf"^interval (\d+) of pool {pool.pk}:"), (column, flaws)
@@ -82,7 +71,7 @@ def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> Non
     pool, _ = make_watched()
     interval = deciding(pool)
     astray = re.sub(rb'"tenant":\d+', b'"tenant":97', contents_of(interval).view)
-    with put_back():
+    with undone():
         change_contents(interval, view=astray)
         flaws = findings(pool)
     assert interval.number in places_in(flaws, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
@@ -94,7 +83,7 @@ def test_an_interval_that_was_dropped() -> None:
     pool, _ = make_watched()
     rows = list(Interval.objects.filter(pool=pool).order_by("number").values_list("number", "pk"))
     for number, pk in (rows[0], rows[len(rows) // 2], rows[-1]):
-        with put_back():
+        with undone():
             tamper("DELETE FROM scheduling_tenantfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
             tamper("DELETE FROM scheduling_intervalfairness WHERE interval_id = %s", [pk])
             tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [pk])
@@ -138,7 +127,7 @@ def test_one_column_of_an_award() -> None:
     for column in TERMS:
         assert change_of(award, column) != getattr(award, column)
         place = [change_of(award, column), award.pk]
-        with put_back():
+        with undone():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', place)  # noqa: S608
             flaws = findings(pool)
         name = {"amounts": "charges", "charges": "lists"}.get(column, column)
@@ -161,7 +150,7 @@ def test_what_became_of_an_award() -> None:
     pool, jobs = make_watched()
     award = award_of(jobs[0])
     for column, change, sentence in COURSE:
-        with put_back():
+        with undone():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
             flaws = findings(pool)
         assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {sentence}") for line in flaws), flaws
@@ -174,7 +163,7 @@ def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
     to = {"job_id": jobs[0].pk + 900, "tenant_id": other.tenant_id, "interval_id": last.pk, "pool_id": pool.pk + 900}
     named = f"award {award.pk} of job {award.job_id}: ", f"job {award.job_id} has no award"
     for column, value in to.items():
-        with put_back():
+        with undone():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', [value, award.pk])  # noqa: S608
             flaws = findings(pool)
         assert any(name in line for line in flaws for name in named), (column, flaws)
@@ -203,7 +192,7 @@ def test_any_entry_of_an_award() -> None:
         what = "the hold" if key.startswith("award:") else f"the settlement of slot {key.split(':')[2]}"
         named = f"award {award.pk} of job {award.job_id}: {what} is"
         for change in ("amount = amount + 1", "account_id = account_id + 8"):
-            with put_back():
+            with undone():
                 tamper(
                     f"UPDATE ledger_entry SET {change} WHERE transaction_id = %s AND line = %s",  # noqa: S608
                     [number, line],

@@ -31,8 +31,7 @@ from tenants.ledger import audit
 from tenants.models import AuditEntry, AuditHead
 from tenants.scoping import scope_disabled
 from tests.audit.proven import Proven, make_proven
-from tests.audit.test_tampering import put_back
-from tests.database import as_superuser
+from tests.database import as_superuser, undone
 from tests.ledger.builders import run, tamper
 from tests.scheduling.builders import NOON
 from tests.worlds import built_once
@@ -403,7 +402,7 @@ def test_whatever_is_called_named_is_named(table: str, built: Proven) -> None:
     for entry in entries():
         for column in entry.columns if entry.table == table and entry.checks[0] in CHECKS else ():
             for sql in changes(table, column):
-                with put_back():
+                with undone():
                     try:
                         tamper(sql)
                     except DatabaseError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import tempfile
 import urllib.error
@@ -20,6 +19,7 @@ from django.test import Client
 
 from marketplace import children
 from tenants.models import User
+from tests.ports import free_port
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Web:
 def web_server(processes: int) -> Iterator[Web]:
     """Run the web server until the block ends."""
     with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder, ExitStack() as stack:
-        port = _free_port()
+        port = free_port()
         started = []
         for number in range(processes):
             log = Path(folder) / f"web-{number}.log"
@@ -60,12 +60,6 @@ def _command(port: int) -> list[str]:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(settings.BASE_DIR), "OPENBLAS_NUM_THREADS": "1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _listens(process: psutil.Process) -> bool:

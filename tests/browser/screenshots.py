@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 
 from scheduling.demo.content import LUMEN, PASSWORD
 from tests.browser.chromium import CHROMIUM, QUIET
+from tests.ports import free_port
 
 BASE = Path(__file__).parents[2]
 PICTURES = BASE / "docs" / "guide" / "pictures"
@@ -95,9 +95,7 @@ def main(names: list[str]) -> None:
 @contextmanager
 def demonstration(days: int = 0) -> Iterator[str]:
     """The product with its demonstration and a past of so many days; its address. It ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="bourse-screenshots-", ignore_cleanup_errors=True) as folder:
         variables = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
         environment = {**variables, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": str(days)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,13 +50,3 @@ def web(django_db_setup: None) -> Iterator[str]:
     """Address of a web server on the test database."""
     with web_server() as address:
         yield address
-
-
-@pytest.fixture
-def free_port() -> Callable[[], int]:
-    def port() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
-
-    return port

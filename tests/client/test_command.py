@@ -23,6 +23,7 @@ from bourse_client.job_file import read_job
 from tests.client.conftest import Bourse, Terminal
 from tests.client.pace import Hours
 from tests.client.stub import Answer, bad, dropped, good, streaming, stub_server, text
+from tests.ports import free_port
 
 REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units.", "help": ""}
 JOB: dict[str, Any] = {
@@ -558,7 +559,7 @@ def test_exit_status_says_how_it_went(bourse: Bourse, job_file: Path, answer: An
     assert ended.err.startswith("bourse: ")
 
 
-def test_no_answer_names_the_key_that_makes_a_repetition_safe(bourse: Bourse, job_file: Path, free_port: Any) -> None:
+def test_no_answer_names_the_key_that_makes_a_repetition_safe(bourse: Bourse, job_file: Path) -> None:
     address = f"http://127.0.0.1:{free_port()}"
     words = ("jobs", "submit", job_file, "--key", "k1", "--patience", "0.1")
     ended = bourse(*words, url=address, token="t", tenant="lumen")

@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from tests.api.builders import program_of
 from tests.catalogue.builders import allow
 from tests.client.conftest import Bourse
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.scheduling.builders import make_server
 from tests.scheduling.live import SPEC, fund, make_live_pool
 from tests.tenants.builders import make_tenant
@@ -85,7 +85,7 @@ def test_script_of_the_page_runs_keeps_its_state_and_tells_its_loss(tmp_path: Pa
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
-def test_pytorch_script_of_the_page_trains_on_two_workers(tmp_path: Path, free_port: Callable[[], int]) -> None:
+def test_pytorch_script_of_the_page_trains_on_two_workers(tmp_path: Path) -> None:
     write_files(tmp_path)
     program = FILES["ddp.sbatch"].partition("<<'PYTHON'\n")[2].partition("\nPYTHON\n")[0]
     compile(program, "train.py", "exec")

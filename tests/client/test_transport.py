@@ -26,6 +26,7 @@ from bourse_client.command.parser import parser_made
 from bourse_client.transport import Pace, Transport
 from tests.client.pace import Hours
 from tests.client.stub import Answer, Stub, bad, closing, cut, dropped, good, hanging, stub_server, text
+from tests.ports import free_port
 
 JOB = {"id": 7, "state": "queued"}
 
@@ -365,7 +366,7 @@ def test_token_that_cannot_be_one_is_refused_and_not_shown(token: str) -> None:
     assert token not in str(refusal.value)
 
 
-def test_server_that_is_not_there_is_said_so(free_port: Callable[[], int]) -> None:
+def test_server_that_is_not_there_is_said_so() -> None:
     with (
         Client(f"http://127.0.0.1:{free_port()}", "t", pace=Hours().pace()) as caller,
         pytest.raises(Unreachable, match="nothing listens there"),

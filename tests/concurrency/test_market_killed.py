@@ -18,8 +18,9 @@ from marketplace.embedded import Servers, State
 from tests.engines.local import kill_people_of, people_of, until
 from tests.filled import tables_filled_in
 from tests.marketplace.conftest import short_folder  # noqa: F401
-from tests.marketplace.test_up import ROOT, WORDS, Up, free_port
+from tests.marketplace.test_up import ROOT, WORDS, Up
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 PRODUCTION = {"DEBUG": "false", "SECRET_KEY": secrets.token_urlsafe(50)}  # and no demonstration
 ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could ask them

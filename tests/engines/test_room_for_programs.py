@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import socket
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -20,6 +19,7 @@ from scheduling.engines.plans import limits_of
 from tests.engines.local import ALL, ROOT
 from tests.engines.own import own, script
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 no_ports = pytest.mark.skipif(landlock_version() < PORTS_SINCE, reason="this kernel's Landlock says nothing of ports")
 
@@ -84,13 +84,10 @@ for closed in ("/etc/shadow", {str(ROOT / "manage.py")!r}, os.path.expanduser("~
 def test_a_program_of_a_cluster_listens_where_it_wants(
     tmp_path: Path, ports: tuple[int, ...] | None, output: str
 ) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = probe.getsockname()[1]
     code = f"""
 import socket
 try:
-    socket.create_server(("127.0.0.1", {free})).close()
+    socket.create_server(("127.0.0.1", {free_port()})).close()
     print("listens")
 except PermissionError:
     print("refused")

@@ -30,8 +30,9 @@ from scheduling.models import (
 from tenants.access import Access, Refused
 from tenants.roles import SUBMITTER, VIEWER
 from tenants.scoping import scope, scope_disabled
+from tests.database import undone
 from tests.jobs import test_too_long as too_long
-from tests.quotes.test_two_doors import NUMBERS, undone
+from tests.quotes.test_two_doors import NUMBERS
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic
 from tests.scheduling.live import INSTANT, member

@@ -23,8 +23,9 @@ from marketplace.embedded import State
 from tests.engines.local import until
 from tests.filled import tables_filled_in
 from tests.marketplace.test_monitoring import NO_PROMETHEUS, answer, prometheus, queries
-from tests.marketplace.test_up import ROOT, Up, free_port, manage
+from tests.marketplace.test_up import ROOT, Up, manage
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 pytestmark = pytest.mark.wide
 

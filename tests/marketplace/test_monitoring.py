@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -13,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,6 +31,7 @@ from scheduling.operator.read_gauges import MEANING
 from scheduling.runs.figures import EngineFigures
 from scheduling.runs.runs import Ticked
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 FOLDER = Path(settings.BASE_DIR) / "deploy" / "monitoring"
 ALERTS = FOLDER / "alerts.yaml"
@@ -228,8 +228,7 @@ def prometheus(folder: Path, port: int) -> Iterator[str]:
     scrape = {"job_name": "bourse", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
     config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "scrape_configs": [scrape]}
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config | {"rule_files": [str(ALERTS)]}))
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     command = ["prometheus", f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([*command, f"--web.listen-address={listen}"], stdout=log, stderr=log)

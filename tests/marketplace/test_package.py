@@ -32,6 +32,7 @@ from marketplace.embedded.programs import server_account
 from marketplace.embedded.state import State
 from marketplace.version import VERSION
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 CHECKOUT = Path(settings.BASE_DIR)
 CARRIED = ("marketplace", "tenants", "scheduling", "templates", "static", "docs")
@@ -148,8 +149,7 @@ def test_package_serves_where_nothing_else_is_installed(
     ran(server, "collectstatic", "--noinput", "--verbosity", "0", environment=environment)
     assert "the book is in order" in ran(server, "verify_ledger", environment=environment)
     assert ran(server, "version", environment=environment).strip() == VERSION
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     web = children.start(
         "web",
         [python, "-P", "-m", "marketplace.web", "127.0.0.1", str(port)],  # not the checkout, which we stand in

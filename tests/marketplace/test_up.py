@@ -17,6 +17,7 @@ from marketplace.embedded import Servers, State
 from tests.engines.local import until
 from tests.marketplace.test_embedded import as_an_older_version_left_it
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 WEBS = 2
 SERVERS = ("PostgreSQL", "Valkey")
@@ -101,12 +102,6 @@ class Up:
     def end(self) -> tuple[int, str]:
         _, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, errors
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ready(address: str) -> str:

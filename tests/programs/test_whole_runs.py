@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,15 +14,10 @@ from scheduling.programs.catalogue import Program, ProgramOwner, command_of, rea
 from scheduling.programs.progress import read as read_progress
 from scheduling.programs.starting import GangMember, ProcessStart, Start, processes
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 SCRIPT = Path(__file__).with_name("plain_train.py")
 MOST_PORTS = 5
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def program() -> Program:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -23,7 +21,7 @@ from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
 from tests.api.builders import Program, program
 from tests.codes import modules
-from tests.database import as_superuser
+from tests.database import as_superuser, undone
 from tests.market.test_servers_page import make_person
 from tests.quotes.test_submit_page import FIELDS
 from tests.scheduling.builders import make_server, make_tenant
@@ -153,14 +151,6 @@ class Interface:
 
 # Of events: numbers of rows, and digests over them.
 NUMBERS = ("job", "award", "digest", "answer")
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Whatever happens inside has not happened afterwards."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def stands(tenant: Tenant) -> Outcome:

@@ -102,8 +102,9 @@ def migrated() -> None:
 
 def _world(seed: int) -> Outcome:
     ready()
+    from tests.database import undone
     from tests.soak.chance import world_of
-    from tests.soak.world import Broken, undone
+    from tests.soak.world import Broken
 
     with undone():
         try:

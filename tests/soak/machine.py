@@ -9,7 +9,8 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.soak.world import ACTS, Step, World, undone
+from tests.database import undone
+from tests.soak.world import ACTS, Step, World
 
 NUMBERS = st.integers(0, 999)
 LAGS = (0, 3, 6, 7)  # what `time_passes` takes for no slot, 1, 2 and 3

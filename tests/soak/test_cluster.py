@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.database import undone
 from tests.soak.cluster.world import World
-from tests.soak.world import undone
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

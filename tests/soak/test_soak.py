@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.database import undone
 from tests.soak import figures
 from tests.soak.chance import world_of
 from tests.soak.faults import dying
 from tests.soak.machine import machine_run
-from tests.soak.world import ACTS, Broken, Step, World, undone
+from tests.soak.world import ACTS, Broken, Step, World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

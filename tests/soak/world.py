@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import Q
 
 from scheduling.app.clock import pool_advance
@@ -402,11 +400,3 @@ ACTS: dict[str, Act] = {
 WEIGHTS = {"time_passes": 24, "clock_ticks": 22, "job_is_submitted": 16, "engine_looks": 12, "gang_ends": 5}
 WEIGHTS |= {"gang_trains": 4, "job_is_cancelled": 5, "award_fails": 4, "clock_ticks_for_one_boundary": 4}
 WEIGHTS |= {"it_happens_again": 4, "somebody_dies_over_it": 8, "market_goes_on": 3, "server_returns": 3}
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """Whatever happens inside leaves nothing behind in the database."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
-from django.db import transaction
 
 from marketplace.rights import TABLES
 from scheduling.audit.verification import intervals_verify
@@ -16,7 +14,7 @@ from tenants.guards import HISTORY, Guards, flaws
 from tenants.ledger.audit import verify
 from tenants.ledger.guards import GUARDS as LEDGER
 from tenants.scoping import scope_disabled
-from tests.database import overrule, run
+from tests.database import overrule, run, undone
 
 pytestmark = pytest.mark.django_db
 
@@ -43,13 +41,6 @@ WATCHED: dict[str, tuple[Guards, Callable[[], dict[str, str]]]] = {
 }
 PLACES = [(command, *place) for command, (guards, _) in WATCHED.items() for place in guards.by_place]
 FUNCTIONS = [(command, name) for command, (guards, _) in WATCHED.items() for name in guards.functions]
-
-
-@contextmanager
-def put_back() -> Iterator[None]:
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def test_every_trigger_and_function_of_the_product_is_listed() -> None:
@@ -95,7 +86,7 @@ def test_a_trigger_that_was_dropped_switched_off_or_replaced_is_named(command: s
         f"DROP TRIGGER {name} ON {table}; {idle(guards.by_place[table, name])}": "was replaced",
     }
     for change, sentence in changes.items():
-        with put_back():
+        with undone():
             overrule(change)
             assert sentence in look()[name], change
     assert look() == {}
@@ -112,10 +103,10 @@ def test_a_function_that_was_replaced_is_named(command: str, name: str) -> None:
         f"ALTER FUNCTION {name}({arguments}) SECURITY DEFINER",
     ]
     for change in changes:
-        with put_back():
+        with undone():
             overrule(change)
             assert "is not the one that we shipped" in look()[name], change
-    with put_back():
+    with undone():
         overrule(f"ALTER FUNCTION {name}({arguments}) RENAME TO elsewhere")
         if name not in ("ledger_digest", "ledger_line", "ledger_seal_digest", "ledger_sheet", "ledger_sheet_of_day"):
             assert "is missing" in look()[name]  # the audit itself calls these, and does not get so far
@@ -165,12 +156,12 @@ def test_foreign_keys_that_were_switched_off_are_named() -> None:
 @pytest.mark.parametrize("name", LEDGER.constraints)
 def test_a_constraint_that_was_dropped_or_replaced_is_named(name: str) -> None:
     ((table,),) = run("SELECT conrelid::regclass::text FROM pg_constraint WHERE conname = %s", [name])
-    with put_back():
+    with undone():
         overrule(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
         assert "is missing" in by_the_ledger()[name]
         overrule(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK (true)")
         assert by_the_ledger()[name] == "the constraint was replaced; it is now: CHECK (true)"
-    with put_back():
+    with undone():
         overrule(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
         overrule(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK (true) NOT VALID")
         assert "NOT VALID" in by_the_ledger()[name]

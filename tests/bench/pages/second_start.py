@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 from django.conf import settings
 
 from tests.browser.screenshots import OF_TESTS
+from tests.ports import free_port
 
 FIRST_SECONDS, SECOND_SECONDS = 300.0, 60.0
 
@@ -41,9 +41,7 @@ def second_start() -> dict[str, Any]:
 def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start the product as `make run` does, which lets Python keep what it has compiled, with its data in `folder`.
     Yield its address and its process. It ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     variables = {
         name: value for name, value in os.environ.items() if name not in (*OF_TESTS, "PYTHONDONTWRITEBYTECODE")
     }

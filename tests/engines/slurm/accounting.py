@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.engines.slurm.cluster import Cluster, free_ports, program, until
+from tests.engines.slurm.cluster import Cluster, program, until
 from tests.patience import PATIENCE
+from tests.ports import free_ports
 
 MISSING = [name for name in ("slurmdbd", "sacct", "mariadbd") if program(name) is None]
 WHY_NOT = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from typing import Any
 import psutil
 
 from tests.patience import PATIENCE
+from tests.ports import free_ports
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin")
@@ -32,16 +32,6 @@ def program(name: str) -> str | None:
 
 MISSING = [name for name in (*DAEMONS, "sbatch", "squeue") if program(name) is None]
 WHY_NOT = f"a real Slurm is needed, and {', '.join(MISSING)} is not installed (Debian: slurm-wlm, munge)"
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Cluster:

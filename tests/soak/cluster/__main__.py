@@ -63,8 +63,8 @@ def main(slots: str = "10000", seed: str = "1", processes: str = "2") -> None:
 def _world(about: tuple[int, int]) -> Outcome:
     ready()
     logging.disable(logging.WARNING)
+    from tests.database import undone
     from tests.soak.cluster.world import Broken, World
-    from tests.soak.world import undone
 
     seed, slots = about
     with undone():

@@ -15,7 +15,6 @@ import os
 import random
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ import psutil
 
 from marketplace.embedded import State
 from marketplace.restarts import MOST_ENDS, WITHIN_SECONDS
+from tests.ports import free_port
 from tests.soak.kills.beside import Submitter, Watcher
 from tests.soak.kills.product import ROOT, Product
 
@@ -140,12 +140,6 @@ def main(rounds: int, seed: int, pause: float, only: Sequence[str]) -> int:
     shutil.rmtree(folder)
     print("Nothing is held for what is over, and everything verifies.")
     return 0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], bool], patience: float, otherwise: str) -> None:
