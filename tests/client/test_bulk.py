@@ -65,6 +65,14 @@ def test_a_file_of_many_jobs_is_led_to_bulk(
     assert ended.err.endswith(f"{name}: a file with a job on each line, as JSON, is submitted with --bulk.\n")
 
 
+def test_a_file_of_many_jobs_has_no_quote(bourse: Bourse, tmp_path: Path) -> None:
+    file = lines(tmp_path, SPEC, SPEC)
+    ended = bourse("quote", file, url="http://127.0.0.1:9", **OPTIONS)
+    assert ended.status == 2
+    said = f"{file}: a quote is for one job, and this is a file with a job on each line, for --bulk."
+    assert ended.err.splitlines()[-1] == f"bourse: {said}"
+
+
 @pytest.mark.parametrize("text", ['{"epochs": 1,\n"chunks": 4}\n', '{"epochs": 1, "chunks": 4}\n\n'])
 def test_a_file_of_one_job_is_not_led_to_bulk(bourse: Bourse, text: str) -> None:
     ended = bourse("jobs", "submit", "-", "--worth", "5", stdin=text, url="http://127.0.0.1:9", **OPTIONS)

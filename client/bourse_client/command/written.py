@@ -37,6 +37,8 @@ def asked_of(session: Session) -> JobRequest:
             f"{name}: a batch script is quoted on the page Submit a job; what it would ask for is said by "
             f"`bourse jobs submit {name} --dry-run`, with --worth and --by."
         )
+    if is_of_many(name, text):
+        raise UsageError(f"{name}: a quote is for one job, and this is a file with a job on each line, for --bulk.")
     return asked_in(session, text)
 
 
