@@ -79,6 +79,7 @@ NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
         "epochs_that_fit": ReasonNumber(NumberUnit.EPOCHS),
         "finishing": ReasonNumber(NumberUnit.CREDITS, 20.0),
         "free": ReasonNumber(NumberUnit.UNITS, 5),
+        "home_end": ReasonNumber(NumberUnit.SLOT),
         "instant": ReasonNumber(NumberUnit.CODE),
         "job": ReasonNumber(NumberUnit.JOB, 88),
         "jobs": ReasonNumber(NumberUnit.TEXT, "J-88, J-90"),
@@ -253,7 +254,12 @@ def _too_long(pool: Pool, numbers: Numbers) -> str:
         f"at most {_epochs(numbers['epochs_that_fit'])}" if numbers["epochs_that_fit"] else "",
         f"intervals of {_slots(needs)}, which an operator sets",
     ]
-    return f"{sentence} None of your own cells could end it in time. What would help: {_either(helps)}."
+    home = "None of your own cells could end it in time."
+    if numbers.get("home_end") is not None:
+        home_end = slot_clock(pool, numbers["home_end"])
+        home = f"Your own cells would end it at {home_end} at the earliest, and then it is worth nothing."
+        helps.insert(0, "to be worth something for longer")
+    return f"{sentence} {home} What would help: {_either(helps)}."
 
 
 def _slots(count: int) -> str:
@@ -452,8 +458,8 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     LARGER_THAN_WINDOW = (
         "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
-        "Allow more workers at once, or submit the work in parts.",
-        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit",
+        "Allow more workers at once, let it run in pieces, or submit the work in parts.",
+        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end",
     )  # fmt: skip
     HORIZON_TOO_SHORT = (
         "horizon_too_short", Ends.OVER, "longer than what is open for sale",

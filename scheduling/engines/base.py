@@ -244,11 +244,12 @@ class Engine(Protocol):
     def observe(self, handles: Sequence[Handle]) -> Mapping[str, Status]:
         """Return by key how each gang is now. Never raises: a gang whose state cannot be read is `unknown`."""
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
-        """Move a gang's end. Where `generations` are given, they replace its plan from the first of them on."""
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
+        """Move a gang's end. Where `generations` are given, they replace its plan from the first of them on. `why` says
+        why it ends earlier, for its log and its status; empty where it only ends in time."""
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
-        """Let a gang save and end soon. `pause` says that it will continue later."""
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
+        """Let a gang save and end soon, for the reason `why`. `pause` says that it will continue later."""
 
     def find(self, home: str, key: str) -> Handle | None:
         """Return a running gang whose handle was not stored, because we died between submitting it and storing it."""

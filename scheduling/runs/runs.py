@@ -292,16 +292,21 @@ def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
         if following is None and open_before:
             return False  # it waits for the decision
         if following is None or _begins_anew(run, following):
-            engine.stop(handle_of(run))
+            engine.stop(handle_of(run), why=_why(run.award))
             return False
         _carry_on(engine, run, following, at)
     end = ends_at(run.award, at)
     if run.award.state not in ALIVE:
-        engine.stop(handle_of(run))
+        engine.stop(handle_of(run), why=_why(run.award))
     elif end != run.ends_at:
-        engine.change(handle_of(run), end.timestamp())
+        engine.change(handle_of(run), end.timestamp(), why=_why(run.award))
     _note(run, status, end, at)
     return False
+
+
+def _why(award: Award) -> str:
+    """Return why the award's gang ends early, for its log; empty where its end is that of what was bought."""
+    return "its job was cancelled" if award.job.state == JobState.CANCELLED else ""
 
 
 def _begins_anew(run: Run, award: Award) -> bool:
@@ -318,7 +323,7 @@ def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
     number."""
     end = ends_at(award, at)
     planned = generations(award, _servers(award), at, all_reduce=is_all_reduce(award))
-    engine.change(handle_of(run), end.timestamp(), planned)
+    engine.change(handle_of(run), end.timestamp(), planned, why=_why(award))
     run.award, run.ends_at = award, end
     run.number = Run.objects.filter(award=award).count()
     run.save(update_fields=["award", "number", "ends_at"])

@@ -1554,7 +1554,8 @@ STUDY: dict[str, Any] = {
     "asked_at": QUIET,
     "ended_at": None,
     "study": {},
-    "history": {"jobs": 18412, "owners": 5, "days": 30, "bad": [[17, "has 3 columns, not 15"]]},
+    "history": {"jobs": 18412, "owners": 5, "days": 30, "bad": [[17, "has 3 columns, not 15"]],
+                "notes": ["a slot is 20 minutes"], "left_out": {"never started": 1_312}},  # fmt: skip
     "answer": None,
 }
 
@@ -1575,7 +1576,8 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
     assert body["study"] == {"history": history}
     assert stub.calls[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
-    assert "line 17 has 3 columns, not 15" in ended.out
+    said = ["note: a slot is 20 minutes", "left out: never started (1,312)", "line 17 has 3 columns, not 15"]
+    assert ended.out.splitlines()[-3:] == said
     assert "about 4.2 minutes" in ended.out
     assert "bourse lab start 14" in ended.err
     assert ended.status == 0

@@ -65,7 +65,7 @@ def test_files_are_listed_with_size_and_path(bourse: Bourse) -> None:
     ended, paths = files_command(bourse, [listing("a\\x0ab", "checkpoint/model.pt", left_out=2)])
     assert ended.status == 0
     assert [line.split()[-1] for line in ended.out.splitlines()] == ["path", "a\\x0ab", "checkpoint/model.pt"]
-    assert "Left out: 2 link, pipe or closed files." in ended.err
+    assert "Left out, as links, pipes or closed to the server: 2." in ended.err
     assert paths == ["/api/v1/tenants/lumen/jobs/7/files/"]
 
 

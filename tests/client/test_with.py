@@ -85,7 +85,7 @@ def test_links_to_files_come_along_and_links_to_folders_do_not(
     assert brought.names == ("src/data/a.txt", "src/link.py", "src/model.py")
     assert unpacked(brought.archive)["src/link.py"].isreg()
     assert brought.left_out == 3
-    assert "left out: 3" in brought.sentence
+    assert "left out, as links to folders, pipes or devices: 3" in brought.sentence
 
 
 @pytest.mark.parametrize("name", ["../other", "/etc/passwd", "src/../.."])

@@ -48,6 +48,7 @@ def test_fifty_slots_where_the_longest_interval_has_eight() -> None:
     assert reason is not None
     assert (reason.code, reason.numbers["needs_slots"], reason.numbers["window_slots"]) == ("larger_than_window", 50, 8)
     assert (reason.numbers["enough_workers"], reason.numbers["epochs_that_fit"]) == (None, 8)
+    assert reason.numbers["home_end"] == 201  # two hundred slots on its one worker, from slot 1 on
 
 
 def test_more_workers_help_where_the_job_could_use_them_and_the_cluster_has_them() -> None:
@@ -67,7 +68,9 @@ def test_home_serves_any_length_as_long_as_that_is_worth_anything() -> None:
     assert never(make(tenant=1)) is None  # fifty slots on its own eight workers leave it worth 49
     patient = Linear(-0.1, 100.0)
     assert never(make(value=patient)) is None  # two hundred slots on its one worker
-    assert never(make(value=patient), slot=900) is not None
+    late = never(make(value=patient), slot=900)
+    assert late is not None
+    assert late.numbers["home_end"] == 1_100
 
 
 def test_a_gang_that_no_cluster_holds_is_told_so() -> None:

@@ -67,7 +67,7 @@ class Silent:
         self.observed.append(len(handles))
         return {handle.key: Status(UNKNOWN, detail="nobody answers") for handle in handles}
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None: ...
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None: ...
 
     def reconcile(self, handles: Sequence[Handle]) -> None: ...
 
@@ -118,7 +118,7 @@ class Full(Silent):
     def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
         return {handle.key: Status(RUNNING, started_at=1.0) for handle in handles}
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         raise OSError(28, "No space left on device")
 
 

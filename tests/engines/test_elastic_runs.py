@@ -68,11 +68,11 @@ class RecordingEngine:
             self.gangs[gang.key] = (gang.end_at, continued([], gang.generations, 0.0))
         return {gang.key: Handle(gang.key, gang.home, {"number": 1}) for gang in gangs}
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
         phases = self.gangs[handle.key][1]
         self.gangs[handle.key] = (end_at, continued(phases, generations, 0.0) if generations else phases)
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         self.stopped.add(handle.key)
 
     def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:

@@ -231,6 +231,18 @@ def test_order_to_stop_at_the_last_moment_does_not_outlive_the_slot(tmp_path: Pa
     assert watching.stopping == ("stopped", "the engine asked for it", end - 0.6)
 
 
+@pytest.mark.parametrize("changes", [{"stop": "stopped"}, {"end_at": 0.0}])
+def test_end_of_a_gang_is_told_with_the_reason_of_its_plan(tmp_path: Path, changes: dict[str, Any]) -> None:
+    gang = Parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}, after=0.0, seconds=30.0)
+    folder = Folder(tmp_path, "job-1", gang.key, part_name(1, "n1"))
+    folder.make()
+    watching = TrainerSupervisor(folder, GangPart(1, "n1"))
+    files.write(folder.plan, {**(files.read(folder.plan) or {}), **changes, "why": "its job was cancelled"})
+    watching.look(time.time())
+    assert watching.stopping is not None
+    assert watching.stopping[:2] == ("stopped", "its job was cancelled")
+
+
 def test_gpus_of_a_part_are_dealt_to_its_members_in_order() -> None:
     there = {"CUDA_VISIBLE_DEVICES": "2,3,5"}
     own = [("worker", 0), ("worker", 1), ("ps", 0)]

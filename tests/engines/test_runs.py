@@ -138,6 +138,7 @@ def test_cancelled_job_stops_at_the_end_of_its_slot(engine: LocalEngine) -> None
     assert run.ended_at is not None
     assert planned_end(engine, run) == pool.slot_start(1).timestamp()
     assert jobs_of(award).state == JobState.CANCELLED
+    assert run.detail == "its job was cancelled"
 
 
 def test_engine_that_dies_leaves_its_gangs_to_the_next_one(engine: LocalEngine) -> None:

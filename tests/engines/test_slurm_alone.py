@@ -211,6 +211,15 @@ def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_
     assert (status.state, status.end, status.detail) == (ENDED, STOPPED, "it was taken back before it began")
 
 
+def test_launchers_are_told_why_their_gang_ends_early(engine: SlurmEngine) -> None:
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=15.0))
+    plan = Folder(engine.shared, handle.home, handle.key).plan
+    engine.change(handle, NOW + 20.0, why="its job was cancelled")
+    assert (files.read(plan) or {})["why"] == "its job was cancelled"
+    engine.stop(handle, why="nobody wants it")
+    assert (files.read(plan) or {})["why"] == "nobody wants it"
+
+
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [

@@ -17,7 +17,7 @@ from scheduling.market.reads import interval_view
 from scheduling.models import Budget, Lane, Pool, StartEstimate, TrainingJob
 from scheduling.operator.holds import pool_drain, pool_resume
 from scheduling.quotes.quotes import Quote, job_quote
-from scheduling.reasons import reason_sentence
+from scheduling.reasons import reason_sentence, slot_clock
 from tenants.access import Refused, access_of_system
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
@@ -61,7 +61,7 @@ def nothing_is_stored() -> bool:
 def test_a_submission_is_refused_with_what_would_help() -> None:
     pool, _, lumen = market()
     answer = submit(pool, lumen, lane="batch", slot=0.5, **LONG)
-    assert answer == NeverFits("larger_than_window", SENTENCE, 50, 8, None, 8)
+    assert answer == NeverFits("larger_than_window", SENTENCE, 50, 8, None, 8, None)
     assert nothing_is_stored()
     helped = submitted(pool, lumen, lane="batch", slot=0.5, **LONG | {"epochs": 8})
     assert again(helped.job).state == "queued"
@@ -115,7 +115,15 @@ def test_its_owners_cells_hold_it_whatever_its_length() -> None:
 def test_at_home_it_must_still_be_worth_something() -> None:
     pool, castor, _ = market()
     falling = {"value": {"kind": "linear", "slope": -3.0, "base": 100.0}}
-    assert isinstance(submit(pool, castor, lane="batch", slot=0.5, **LONG, **falling), NeverFits)
+    answer = submit(pool, castor, lane="batch", slot=0.5, **LONG, **falling)
+    assert isinstance(answer, NeverFits)
+    end = 1 + 50  # it begins with slot 1 at the earliest
+    assert answer.home_end == end
+    assert answer.sentence == (
+        f"Needs 50 slots; the longest interval has 8. Your own cells would end it at {slot_clock(pool, end)} at the "
+        "earliest, and then it is worth nothing. What would help: to be worth something for longer, at most 8 epochs "
+        "or intervals of 50 slots, which an operator sets."
+    )
 
 
 @pytest.mark.parametrize("restart", [True, False])
@@ -193,7 +201,8 @@ def test_the_interface_answers_with_code_numbers_and_sentence() -> None:
     body = {"pool": pool.slug, "name": "long", "lane": "batch", "spec": SPEC | LONG}
     document = problem(caller.post("tenants/lumen/jobs/", body), 409, "larger_than_window")
     assert document["detail"] == SENTENCE
-    assert document["numbers"] == {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8}
+    numbers = {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8, "home_end": None}
+    assert document["numbers"] == numbers
     assert nothing_is_stored()
     quote = caller.post("tenants/lumen/quotes/", body).json()
     assert (quote["terms"]["admitted"], quote["estimate"]) == (False, None)

@@ -335,7 +335,7 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert "Start it" in page
     words = text_of(page)
     assert f"Read: {len(lines) - 1} jobs of 3 owners, 2026-" in words
-    assert "Left out: 1 cancelled or failed before they ran." in words
+    assert "Left out: cancelled or failed before they ran (1)." in words
     assert client.post(f"{there}start/").status_code == 302
     studies_tick()
     page = client.get(there).content.decode()

@@ -84,11 +84,11 @@ class Double:
         state = WAITING if now < process.began else RUNNING
         return Status(state, None if state == WAITING else process.began, progress=progress)
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
         if (process := self.processes.get(handle.key)) and not process.end and self._now() < process.end_at:
             process.end_at = end_at
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         self.strike(handle.key, PAUSED if pause else STOPPED)
 
     def find(self, home: str, key: str) -> Handle | None:

@@ -35,7 +35,7 @@ def _list(session: Session) -> int:
     if answer["more"]:
         screen.note("There are others that cannot be listed; one that is named is fetched all the same.")
     if answer["left_out"]:
-        screen.note(f"Left out: {several(answer['left_out'], 'link, pipe or closed file')}.")
+        screen.note(f"Left out, as links, pipes or closed to the server: {answer['left_out']:,}.")
     if answer["kept_until"] and rows:
         screen.note(f"They are kept until {moment(answer['kept_until'])} ({zone()}).")
     return exits.DONE

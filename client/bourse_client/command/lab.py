@@ -114,6 +114,10 @@ def _show(session: Session, study: Study) -> None:
             ("answer", study["detail"]),
         ]
     )
+    for note in history.get("notes", ()):
+        screen.line(plain(f"note: {note}"))
+    for why, lines in history.get("left_out", {}).items():
+        screen.line(plain(f"left out: {why} ({lines:,})"))
     for number, why in history.get("bad", ()):
         screen.line(plain(f"line {number} {why}"))
 

@@ -40,7 +40,7 @@ class Packed:
     @property
     def sentence(self) -> str:
         """Return a sentence for the person who sends it."""
-        rest = f"; left out: {several(self.left_out, 'link to a folder, pipe or device')}" if self.left_out else ""
+        rest = f"; left out, as links to folders, pipes or devices: {self.left_out:,}" if self.left_out else ""
         files = several(self.files, "file")
         return f"Brings {files}, {self.bytes:,} bytes, {len(self.archive):,} as they are sent{rest}."
 

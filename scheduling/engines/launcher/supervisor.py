@@ -174,7 +174,7 @@ class Supervisor(ABC):
         """Continue while the disk is full, or the shared folder is gone. By the plan that was read last, the gang runs
         to its end, or until we could write no record for the length of a lease."""
         if self.stopping is None and now >= self.leaves_at():
-            self.begin_stop(STOPPED, "its reservation ends", self.plan["end_at"] - KILL_LEAD)
+            self.begin_stop(STOPPED, self._reason("its reservation ends"), self.plan["end_at"] - KILL_LEAD)
         elif self.stopping is None and time.monotonic() - self.spoke_at > self.plan["lease_seconds"]:
             where = "the shared folder does not answer" if self.part else "the disk takes no records of it"
             self.begin_stop(PAUSED, where, now + STOP_SECONDS)
@@ -235,14 +235,14 @@ class Supervisor(ABC):
             self.crew.plan = self.plan
         if self.stopping is None:
             if self.plan["stop"]:
-                self.begin_stop(self.plan["stop"], "the engine asked for it", now + STOP_SECONDS)
+                self.begin_stop(self.plan["stop"], self._reason("the engine asked for it"), now + STOP_SECONDS)
             elif self.has_signal and self.part:
                 self.begin_stop(LOST, f"it was ended by the cluster {BY_OPERATOR}", now + STOP_SECONDS)
             elif self.has_signal or self._engine_is_silent(now):
                 why = "it was asked to" if self.has_signal else "the engine was silent for too long"
                 self.begin_stop(PAUSED, why, now + STOP_SECONDS)
             elif now >= self.leaves_at():
-                self.begin_stop(STOPPED, "its reservation ends", self.plan["end_at"] - KILL_LEAD)
+                self.begin_stop(STOPPED, self._reason("its reservation ends"), self.plan["end_at"] - KILL_LEAD)
         if self.part and os.getppid() != self.guard and self.end is None:
             self.end = LOST, GUARD_KILLED
         if self.others and self.end is None:
@@ -254,6 +254,10 @@ class Supervisor(ABC):
             self._count(now)
             if (excess := self.consumption.excess(self.plan)) and self.end is None:
                 self.end = FAILED, excess
+
+    def _reason(self, usual: str) -> str:
+        """Return why the gang ends: as its plan says, or as usual. A plan of an older version says nothing of it."""
+        return str(self.plan.get("why") or usual)
 
     def _engine_is_silent(self, now: float) -> bool:
         """Return whether the engine was silent for longer than the lease, by our own clock, as that of the engine's

@@ -129,7 +129,7 @@ class LocalEngine:
         self._sweep(handle)
         return replace(status, state=ENDED, ended_at=time.time(), end=LOST, detail=LOST_WORD, exit_code=None)
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
         """Write the new end and generations into the plan. The gang's supervisor then reads the plan again."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
@@ -137,14 +137,14 @@ class LocalEngine:
                 phases = continued(plan["phases"], generations, time.time(), anew=bool(plan.get("own")))
                 ports = self._ports.more(handle.key, plan["ports"], _counts(phases))
                 plan = plan | {"phases": phases, "ports": ports}
-            files.write(folder.plan, plan | {"end_at": end_at})
+            files.write(folder.plan, plan | {"end_at": end_at, "why": why})
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         """Order a gang to save and end. It is gone within two seconds."""
         folder = Folder(self.root, handle.home, handle.key)
         plan, word = files.read(folder.plan), "paused" if pause else "stopped"
         if plan and plan["stop"] != word:
-            files.write(folder.plan, plan | {"stop": word})
+            files.write(folder.plan, plan | {"stop": word, "why": why})
 
     def find(self, home: str, key: str) -> Handle | None:
         """Find a gang by the command line of its supervisor."""
@@ -252,6 +252,7 @@ class LocalEngine:
             "phases": phases,
             "end_at": gang.end_at,
             "stop": "",
+            "why": "",
             "limits": asdict(limits),
             "cpu_seconds": cpu_seconds,
             "lease_seconds": self.timings.lease,

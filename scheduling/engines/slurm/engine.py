@@ -145,20 +145,20 @@ class SlurmEngine:
         self._forget({handle.key for handle in handles})
         return statuses
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
         """Change the plan. Launchers read it again; parts of new generations are submitted when they are due."""
         if (plan := self.plans.of(handle)) is None:
             return
         phases = plan["phases"]
         if generations:
             phases = continued(phases, generations, self.clock(), anew=bool(plan.get("own")))
-        self.plans.change(plan, phases=phases, end_at=end_at)
+        self.plans.change(plan, phases=phases, end_at=end_at, why=why)
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         """Order the launchers to save and end. Parts that still wait in Slurm are cancelled by the next `observe`."""
         plan, word = self.plans.of(handle), "paused" if pause else "stopped"
         if plan and plan["stop"] != word and handle.key not in self._over:
-            self.plans.change(plan, stop=word)
+            self.plans.change(plan, stop=word, why=why)
 
     def find(self, home: str, key: str) -> Handle | None:
         """Find a gang by its plan in our folder: with one it was submitted, or is about to be."""
@@ -279,6 +279,7 @@ class SlurmEngine:
             "phases": phases,
             "end_at": gang.end_at,
             "stop": "",
+            "why": "",
             "limits": asdict(limits),
             "cpu_seconds": cpu_seconds,
             "lease_seconds": self.timings.lease,

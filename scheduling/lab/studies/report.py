@@ -103,7 +103,8 @@ class ReportPage:
         """Return a cell with a figure and its interval; a difference that is not sure is grey and says so."""
         unseen = is_difference and not self.figures.by_key[key].is_seen
         number = self.number(key, form, signed=is_difference)
-        words = f'<span class="holds">{UNSEEN}</span>' if unseen else ""
+        # A narrow column breaks the words once: "no" does not stand by itself.
+        words = f'<span class="holds">{UNSEEN.replace(" ", "&nbsp;", 1)}</span>' if unseen else ""
         return (
             f'<td class="num{" unsure" if unseen else ""}" data-h="{escape(head)}">{number}'
             f'<span class="holds">{self.holds(key, form, signed=is_difference)}</span>{words}</td>'

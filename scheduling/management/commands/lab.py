@@ -70,7 +70,7 @@ class Command(FileCommand):
             f"{several(len(history.jobs), 'job')} of {several(len(history.owners), 'owner')} in {history.days:,} days, "
             f"{several(history.units, 'unit')} on {several(len(history.machines), 'machine')}"
         )
-        for note in (*history.notes, *(f"left out: {n:,} {why}" for why, n in (history.left_out or {}).items())):
+        for note in (*history.notes, *(f"left out: {why} ({n:,})" for why, n in (history.left_out or {}).items())):
             self.stdout.write(f"  note: {note}")
         for bad in history.bad[:FEW_LINES]:
             self.stdout.write(f"  line {bad.number} {bad.why}")

@@ -113,7 +113,7 @@ class Cluster:
         self._fence(keys)
         return statuses
 
-    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = (), *, why: str = "") -> None:
         if plan := self.plans.get(handle.key):
             first = generations[0].number if generations else 0
             before = tuple(each for each in plan.generations if each.number < first)
@@ -121,7 +121,7 @@ class Cluster:
             plan.end_at, plan.behind = end_at, True
             self._copy(handle.key)
 
-    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+    def stop(self, handle: Handle, *, pause: bool = False, why: str = "") -> None:
         if (plan := self.plans.get(handle.key)) and not plan.stop:
             plan.stop, plan.behind = PAUSED if pause else STOPPED, True
             self._copy(handle.key)

@@ -97,7 +97,8 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
         return None
     exact = settings.workers == "exact"
     ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
-    if settings.floor and empty.worth_at_home(job, ways, slot) > 0:
+    home_end = empty.end_at_home(job, ways, slot) if settings.floor else None
+    if home_end is not None and job.value(home_end - job.arrival) > 0:
         return None
     reason = larger_than_window(empty.needs(ways), cap)
     if cap is None:
@@ -109,7 +110,11 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
     most = min(job.chunks, int(max(room(cluster.capacity, each.demand).sum() for each in job.worker_types)))
     workers = _least(lambda count: would_fit(replace(job, max_workers=count)), job.max_workers, most)
     epochs = _least(lambda fewer: would_fit(replace(job, epochs=job.epochs - fewer)), 0, job.epochs - 1)
-    helps = {"enough_workers": workers, "epochs_that_fit": None if epochs is None else job.epochs - epochs}
+    helps = {
+        "enough_workers": workers,
+        "epochs_that_fit": None if epochs is None else job.epochs - epochs,
+        "home_end": home_end,
+    }
     return Reason("larger_than_window", {**reason.numbers, **helps})
 
 
@@ -176,14 +181,14 @@ class Empty:
         some = pieces(self.cluster, rest, None, (0, cap), None, exact=exact)
         return some is not None and self._any(some.ways, None, cap)
 
-    def worth_at_home(self, job: Job, ways: Candidates, slot: int) -> float:
-        """Return what the job's fastest run on its owner's cells would be worth if it began with `slot`; 0 where none
-        fits there."""
+    def end_at_home(self, job: Job, ways: Candidates, slot: int) -> int | None:
+        """Return the slot with which the job's fastest run on its owner's cells would be over if it began with `slot`;
+        None where none fits there."""
         home = self._home(job.tenant)
         for candidate in np.argsort(ways.duration, kind="stable").tolist():
             if placing.place(ways, candidate, home, 0, None) is not None:
-                return float(job.value(slot + int(ways.duration[candidate]) - job.arrival))
-        return 0.0
+                return slot + int(ways.duration[candidate])
+        return None
 
     def needs(self, ways: Candidates) -> int | None:
         """Return the shortest duration for which the whole cluster has room; None if it has room for none."""
