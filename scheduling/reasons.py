@@ -458,7 +458,7 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     LARGER_THAN_WINDOW = (
         "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
-        "Allow more workers at once, let it run in pieces, or submit the work in parts.",
+        "Allow more workers at once, or let it run in pieces, which begin as soon as there is room for one.",
         "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end",
     )  # fmt: skip
     HORIZON_TOO_SHORT = (

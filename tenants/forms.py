@@ -195,7 +195,10 @@ class StaffTokenForm(TokenForm):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         if values.get("preset") in self.presets:
-            values["scopes"] = self.presets[values["preset"]].scope_list
+            preset = self.presets[values["preset"]]
+            if set(values.get("scopes") or ()) - set(preset.scope_list):  # they would be lost without a word
+                self.add_error("preset", f"{preset.title} has not all that is ticked below: choose “As ticked below”.")
+            values["scopes"] = preset.scope_list
         elif "preset" in values and not values.get("scopes"):
             self.add_error("scopes", "Tick at least one, or choose one of the sets above.")
         return values

@@ -27,7 +27,7 @@ from scheduling.programs.catalogue import (
     read,
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
-from scheduling.programs.sbatch.beginning import beginning, notes
+from scheduling.programs.sbatch.beginning import beginning, notes, whole_text
 from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.request import ScriptRequest
@@ -191,9 +191,8 @@ def _values(request: ScriptRequest, local: int) -> dict[str, str]:
 
 
 def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
-    """Return the whole script, with lines after its first one that set what Slurm would have set."""
-    first, _, rest = script.body.partition("\n")
-    return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus, tasks), rest])
+    """Return the whole script, with a command before its second line that sets what Slurm would have set."""
+    return whole_text(script.body, beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus, tasks))
 
 
 def _first_command(script: Script) -> int | None:

@@ -88,7 +88,7 @@ def test_script_becomes_a_program_of_the_tenant_a_version_for_each_text(world) -
     assert [spec["program"]["version"] for spec in specs] == [1, 1, 2]
     first, second = ProgramVersion.objects.filter(program__tenant=tenant).order_by("version")
     assert (first.document["script"], first.document["shape"]) == (SCRIPT, "all_reduce")
-    assert second.document["script"].startswith("#!/bin/bash -eu\ncd -- '/data/a b'\n#SBATCH")
+    assert second.document["script"].startswith("#!/bin/bash -eu\neval $'cd -- \\'/data/a b\\''; #SBATCH")
     assert second.document["environment"] == {"SEED": "3"}
     assert parse(caller, script=moved).json()["spec"]["program"]["version"] == 2
     assert parse(caller, script=SCRIPT).json()["spec"]["program"]["version"] == 3  # of the newest, another text

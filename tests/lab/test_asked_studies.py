@@ -33,6 +33,7 @@ from tenants.access import Access, Refused
 from tenants.models import AuditEntry
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.uploads import sender_of
+from tests.api.builders import problem, program_of
 from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
 from tests.lab.test_guide import block
@@ -225,6 +226,13 @@ def test_a_pools_past_that_begins_within_a_slot_has_its_jobs_on_their_own_days()
 
 
 # ---- refusals ----
+
+
+def test_an_empty_file_of_a_program_is_said_to_be_empty(log: Path) -> None:
+    caller = program_of(OPERATOR, make_tenant("vision"))
+    body = {"study": study_document(log / "STUDY.yaml"), "files": {"log.txt": ""}}
+    document = problem(caller.post("lab/studies/", body), 400, "invalid_request")
+    assert document["detail"] == "files.log.txt: The file is empty."
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from scheduling.programs.sbatch import Script, read
-from scheduling.programs.sbatch.beginning import beginning
+from scheduling.programs.sbatch.beginning import beginning, whole_text
 from tests.patience import PATIENCE
 
 HEAD = "#!/bin/bash\n#SBATCH --time=10 --gpus-per-node=2 --nodes=2\n"
@@ -42,8 +42,8 @@ def ran(
     if not (python := folder / "bin" / "python").exists():  # not every machine has one of this name
         python.parent.mkdir(exist_ok=True)
         python.symlink_to(shutil.which("python3", path=PATH) or sys.executable)
-    first, _, rest = (head + body).partition("\n")
-    (folder / "script.sh").write_text("\n".join([first, *beginning(script(body, head), "train", "INDEX", gpus), rest]))
+    lines = beginning(script(body, head), "train", "INDEX", gpus)
+    (folder / "script.sh").write_text(whole_text(head + body, lines))
     variables = {"PATH": f"{PATH}:{python.parent}", "HOME": "/home/job", "PYTHONPATH": str(folder), "USER": "mira"}
     return subprocess.run(
         ["bash", "-eu", str(folder / "script.sh")],

@@ -17,7 +17,7 @@ from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import variables_missing, variables_told
 from tests.patience import PATIENCE
-from tests.programs.scripts import RING, ran, script
+from tests.programs.scripts import HEAD, RING, ran, script
 
 COMMANDS = ("srun -u echo a", "scontrol show job 1", "module load cuda", "torchrun a.py")
 # Where a command may stand, each {} one. Every name is of something that was read otherwise than bash does, or that
@@ -199,6 +199,15 @@ def test_what_a_function_cannot_answer_is_told() -> None:
     assert [(line, is_kept) for line, is_kept, _ in lines] == [(3, False), (4, False)]
     assert list(steps(script("/bin/srun a\n"), {})) == [(3, "its whole path")]
     assert list(steps(script('srun -w ${nodes[0]} -N "$(nproc)" a\n'), {})) == [(3, "-w ${nodes[0]}")]
+
+
+@pytest.mark.parametrize("says", ["", "sbatch", "scontrol show hostnames", "srun true", "torchrun -h || true"])
+def test_bash_counts_lines_as_the_scripts_author_does(tmp_path: Path, says: str) -> None:
+    body = f"{says}\necho $SLURM_JOB_ID\nno-such-command\n"
+    ended = ran(tmp_path, body, **RING, BOURSE_JOB="88")
+    line = HEAD.count("\n") + body[: body.index("no-such")].count("\n") + 1
+    assert f"line {line}: no-such-command: command not found" in ended.stderr
+    assert ended.stdout.splitlines()[-1] == "88"
 
 
 def test_files_are_told_where_their_commands_run() -> None:

@@ -106,7 +106,12 @@ def test_staff_choose_single_scopes_and_hear_what_is_wrong_in_the_form() -> None
     data = {"name": "cells", "days": "30", "preset": "own"}
     assert "Tick at least one" in browser.post("/tokens/make/", data).content.decode()
     assert not ApiToken.objects.exists()
-    browser.post("/tokens/make/", data | {"scopes": ["cluster:write"]})
+    ticked = data | {"scopes": ["cluster:write"]}
+    page = browser.post("/tokens/make/", ticked | {"preset": "read"}).content.decode()
+    assert "Read all has not all that is ticked below" in page
+    assert '<details class="field" open>' in page
+    assert not ApiToken.objects.exists()
+    browser.post("/tokens/make/", ticked)
     assert ApiToken.objects.get().scopes == ["cluster:write"]
 
 

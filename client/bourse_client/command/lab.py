@@ -100,14 +100,13 @@ def _show(session: Session, study: Study) -> None:
         screen.document(study)
         return
     read = f"{history['jobs']:,} jobs of {history['owners']:,} owners, {history['days']:,} days" if history else ""
-    minutes = study["minutes"]
     screen.pairs(
         [
             ("study", str(study["id"])),
             ("title", study["title"]),
             ("state", study["state"]),
             ("read", read),
-            ("takes", "" if minutes is None else f"about {minutes:.1f} minutes"),
+            ("takes", _time(study["minutes"])),
             ("replays", f"{study['done']} of {study['total']}" if study["total"] else ""),
             ("asked", f"{moment(study['asked_at'])} ({zone()})"),
             ("digest", study["digest"]),
@@ -120,6 +119,12 @@ def _show(session: Session, study: Study) -> None:
         screen.line(plain(f"left out: {why} ({lines:,})"))
     for number, why in history.get("bad", ()):
         screen.line(plain(f"line {number} {why}"))
+
+
+def _time(minutes: float | None) -> str:
+    if minutes is None:
+        return ""
+    return "less than a minute" if minutes < 1 else f"about {minutes:.1f} minutes"
 
 
 def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:

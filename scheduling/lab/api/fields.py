@@ -31,7 +31,7 @@ class FileText(Text):
 class Files(serializers.DictField):
     """Name -> content."""
 
-    child = FileText(max_length=1 << 20)
+    child = FileText(max_length=1 << 20, error_messages={"blank": "The file is empty."})
 
 
 class NewStudy(Form):

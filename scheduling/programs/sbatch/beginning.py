@@ -1,10 +1,10 @@
-"""The lines that are inserted after a script's first line. They set and do what Slurm and PyTorch's launcher would, so
+"""What is inserted after a script's first line. Its commands set and do what Slurm and PyTorch's launcher would, so
 that a script runs here as it runs under Slurm."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from scheduling.programs.sbatch.commands import Command
 from scheduling.programs.sbatch.known import MODULES, ORDERS, variables_set
@@ -16,6 +16,7 @@ from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 SCONTROL = re.compile(r"(?<![\w./-])scontrol(?![\w./-])")
 MEETING = ("MASTER_ADDR", "MASTER_PORT")
 FOR_A_TIME = re.compile(r"(?<![\w/.}])/tmp\b")
+IN_QUOTES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n"})  # of bash, as $'...'
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
 
 
@@ -31,6 +32,14 @@ def beginning(script: Script, name: str, index: str, gpus: int, tasks: int = 1) 
         lines.append('export BOURSE_MEETING="${MASTER_ADDR:+$MASTER_ADDR:${MASTER_PORT-}}"')
         lines.append(f'export BOURSE_NODES="{NODES}" BOURSE_NODE="${{NODE_RANK:-0}}"')
     return [*lines, *functions, *_order_functions(script), *_modules(script), *_shell_options(script)]
+
+
+def whole_text(body: str, lines: Sequence[str]) -> str:
+    """Return a script with the commands of these lines as one command in front of its second line. So bash counts the
+    script's lines as its author does: what it says of line 9 is about line 9."""
+    first, _, rest = body.partition("\n")
+    commands = "\n".join(lines).translate(IN_QUOTES)
+    return "\n".join([first, f"eval $'{commands}'; {rest}" if lines else rest])
 
 
 def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bool, str]]:
