@@ -69,8 +69,7 @@ def test_a_file_of_many_jobs_has_no_quote(bourse: Bourse, tmp_path: Path) -> Non
     file = lines(tmp_path, SPEC, SPEC)
     ended = bourse("quote", file, url="http://127.0.0.1:9", **OPTIONS)
     assert ended.status == 2
-    said = f"{file}: a quote is for one job, and this is a file with a job on each line, for --bulk."
-    assert ended.err.splitlines()[-1] == f"bourse: {said}"
+    assert f"this file has one on each line: `bourse jobs submit {file} --bulk` submits them." in ended.err
 
 
 @pytest.mark.parametrize("text", ['{"epochs": 1,\n"chunks": 4}\n', '{"epochs": 1, "chunks": 4}\n\n'])

@@ -1554,8 +1554,14 @@ STUDY: dict[str, Any] = {
     "asked_at": QUIET,
     "ended_at": None,
     "study": {},
-    "history": {"jobs": 18412, "owners": 5, "days": 30, "bad": [[17, "has 3 columns, not 15"]],
-                "notes": ["a slot is 20 minutes"], "left_out": {"never started": 1_312}},  # fmt: skip
+    "history": {
+        "jobs": 18412,
+        "owners": 5,
+        "days": 30,
+        "bad": [[17, "has 3 columns, not 15"]],
+        "notes": ["a slot is 20 minutes"],
+        "left_out": {"never started": 1_312},
+    },
     "answer": None,
 }
 

@@ -38,7 +38,10 @@ def asked_of(session: Session) -> JobRequest:
             f"`bourse jobs submit {name} --dry-run`, with --worth and --by."
         )
     if is_of_many(name, text):
-        raise UsageError(f"{name}: a quote is for one job, and this is a file with a job on each line, for --bulk.")
+        raise UsageError(
+            f"{name}: a quote is for one job, and this file has one on each line: `bourse jobs submit {name} --bulk` "
+            "submits them."
+        )
     return asked_in(session, text)
 
 
