@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -1457,6 +1457,20 @@ def test_program_is_registered_or_continued(
     assert stub.calls[1].path == f"/api/v1/tenants/lumen/{path}"
     body = json.loads(stub.calls[1].body)
     assert body["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}
+
+
+@pytest.mark.parametrize(("archive", "is_noted"), [("", True), ("1" * 64, False)])
+def test_version_that_lost_its_files_is_said_to_have_none(
+    bourse: Bourse, tmp_path: Path, archive: str, is_noted: bool
+) -> None:
+    file = tmp_path / "align.yaml"
+    file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n", encoding="utf-8")
+    version = cast(list[dict[str, Any]], PROGRAM_PAGE["versions"])[0]
+    versions = [version | {"archive": archive}, version | {"version": 1, "archive": "2" * 64}]
+    with stub_server(page(PROGRAM | {"version": 1}), good(PROGRAM_PAGE | {"versions": versions})) as stub:
+        ended = bourse("programs", "register", file, url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 0
+    assert ("It has no files, and version 1 had some: --archive brings them." in ended.err) == is_noted
 
 
 def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path: Path) -> None:

@@ -531,7 +531,7 @@ def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
     assert "lost, done again" in page
     assert f"interval {world.interval_of(first)}, rented from the pool" in page  # that decided the first piece
     assert world.interval_of(first) != world.interval_of(running)
-    assert "nobody promises that it ends" in page
+    assert "None of your own cells has a place for it, so nobody promises that it ends" in page
     assert shown(paid) in page
     assert shown(paid) in rows
 

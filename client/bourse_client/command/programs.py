@@ -95,7 +95,15 @@ def register(session: Session) -> int:
         screen.line(f"{page['program']['name']}, version {page['version']}: {page['program']['digest']}")
         if page["version"] == before:
             screen.note("It says nothing new: this is the version that was there.")
+        elif (number := _version_with_files(page)) is not None:
+            screen.note(f"It has no files, and version {number} had some: --archive brings them.")
     return exits.DONE
+
+
+def _version_with_files(page: Mapping[str, Any]) -> int | None:
+    """Return the version before the newest if that one had files and the newest has none."""
+    newest, before = [*page["versions"], None, None][:2]
+    return before["version"] if newest and before and before["archive"] and not newest["archive"] else None
 
 
 def retire(session: Session) -> int:
