@@ -77,6 +77,7 @@ NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
         "epoch": ReasonNumber(NumberUnit.EPOCHS, 3),
         "epochs": ReasonNumber(NumberUnit.EPOCHS, 8),
         "epochs_that_fit": ReasonNumber(NumberUnit.EPOCHS),
+        "fewest_pieces": ReasonNumber(NumberUnit.COUNT),
         "finishing": ReasonNumber(NumberUnit.CREDITS, 20.0),
         "free": ReasonNumber(NumberUnit.UNITS, 5),
         "home_end": ReasonNumber(NumberUnit.SLOT),
@@ -252,13 +253,14 @@ def _too_long(pool: Pool, numbers: Numbers) -> str:
     helps = [
         f"at least {_workers(numbers['enough_workers'])}" if numbers["enough_workers"] else "",
         f"at most {_epochs(numbers['epochs_that_fit'])}" if numbers["epochs_that_fit"] else "",
+        f"running in {numbers['fewest_pieces']} pieces or more" if numbers.get("fewest_pieces") else "",
         f"intervals of {_slots(needs)}, which an operator sets",
     ]
     home = "None of your own cells could end it in time."
     if numbers.get("home_end") is not None:
         home_end = slot_clock(pool, numbers["home_end"])
         home = f"Your own cells would end it at {home_end} at the earliest, and then it is worth nothing."
-        helps.insert(0, "to be worth something for longer")
+        helps.insert(0, "a worth that lasts longer")
     return f"{sentence} {home} What would help: {_either(helps)}."
 
 
@@ -459,7 +461,7 @@ class ReasonCode(StrEnum):
     LARGER_THAN_WINDOW = (
         "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
         "Allow more workers at once, or let it run in pieces, which begin as soon as there is room for one.",
-        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end",
+        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end", "fewest_pieces",
     )  # fmt: skip
     HORIZON_TOO_SHORT = (
         "horizon_too_short", Ends.OVER, "longer than what is open for sale",

@@ -26,15 +26,16 @@ MOST_KNOWN = 1_000  # questions about a pool that are remembered
 @dataclass(frozen=True)
 class NeverFits(Refused):
     """No interval will ever serve the job. The numbers say what would help: `enough_workers` at once,
-    `epochs_that_fit`, or an operator who lets intervals grow to `needs_slots`. None means that nothing of that kind
-    would help. `home_end` is the slot with which its own cells would have ended it, worth nothing by then; None where
-    they never hold it."""
+    `epochs_that_fit`, a program that goes on in `fewest_pieces` or more, or an operator who lets intervals grow to
+    `needs_slots`. None means that nothing of that kind would help. `home_end` is the slot with which its own cells
+    would have ended it, worth nothing by then; None where they never hold it."""
 
     needs_slots: int | None
     window_slots: int | None
     enough_workers: int | None
     epochs_that_fit: int | None
     home_end: int | None
+    fewest_pieces: int | None
 
 
 class Fitting:
@@ -135,4 +136,5 @@ def _refused(pool: Pool, reason: Reason) -> NeverFits:
         enough_workers=numbers.get("enough_workers"),
         epochs_that_fit=numbers.get("epochs_that_fit"),
         home_end=numbers.get("home_end"),
+        fewest_pieces=numbers.get("fewest_pieces"),
     )

@@ -48,6 +48,7 @@ def test_fifty_slots_where_the_longest_interval_has_eight() -> None:
     assert reason is not None
     assert (reason.code, reason.numbers["needs_slots"], reason.numbers["window_slots"]) == ("larger_than_window", 50, 8)
     assert (reason.numbers["enough_workers"], reason.numbers["epochs_that_fit"]) == (None, 8)
+    assert reason.numbers["fewest_pieces"] == 7  # of eight slots each, on whichever servers
     assert reason.numbers["home_end"] == 201  # two hundred slots on its one worker, from slot 1 on
 
 

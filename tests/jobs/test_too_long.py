@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 LONG: dict[str, Any] = {"epochs": 50, "chunks": 4}  # fifty slots on four workers
 SENTENCE = (
     "Needs 50 slots; the longest interval has 8. None of your own cells could end it in time. "
-    "What would help: at most 8 epochs or intervals of 50 slots, which an operator sets."
+    "What would help: at most 8 epochs, running in 7 pieces or more or intervals of 50 slots, which an operator sets."
 )
 
 
@@ -61,7 +61,7 @@ def nothing_is_stored() -> bool:
 def test_a_submission_is_refused_with_what_would_help() -> None:
     pool, _, lumen = market()
     answer = submit(pool, lumen, lane="batch", slot=0.5, **LONG)
-    assert answer == NeverFits("larger_than_window", SENTENCE, 50, 8, None, 8, None)
+    assert answer == NeverFits("larger_than_window", SENTENCE, 50, 8, None, 8, None, 7)
     assert nothing_is_stored()
     helped = submitted(pool, lumen, lane="batch", slot=0.5, **LONG | {"epochs": 8})
     assert again(helped.job).state == "queued"
@@ -72,7 +72,7 @@ def test_more_workers_are_named_where_they_would_do() -> None:
     answer = submit(pool, lumen, lane="batch", slot=0.5, epochs=8, chunks=4, max_workers=2)
     assert isinstance(answer, NeverFits)
     assert (answer.needs_slots, answer.enough_workers, answer.epochs_that_fit) == (16, 4, 4)
-    assert "What would help: at least 4 workers, at most 4 epochs or intervals of 16 slots" in answer.sentence
+    assert "What would help: at least 4 workers, at most 4 epochs, running in 2 pieces or more or" in answer.sentence
 
 
 def test_who_asks_for_the_same_is_not_looked_at_again_until_the_pool_is_another(
@@ -121,8 +121,8 @@ def test_at_home_it_must_still_be_worth_something() -> None:
     assert answer.home_end == end
     assert answer.sentence == (
         f"Needs 50 slots; the longest interval has 8. Your own cells would end it at {slot_clock(pool, end)} at the "
-        "earliest, and then it is worth nothing. What would help: to be worth something for longer, at most 8 epochs "
-        "or intervals of 50 slots, which an operator sets."
+        "earliest, and then it is worth nothing. What would help: a worth that lasts longer, at most 8 epochs, running "
+        "in 7 pieces or more or intervals of 50 slots, which an operator sets."
     )
 
 
@@ -201,8 +201,8 @@ def test_the_interface_answers_with_code_numbers_and_sentence() -> None:
     body = {"pool": pool.slug, "name": "long", "lane": "batch", "spec": SPEC | LONG}
     document = problem(caller.post("tenants/lumen/jobs/", body), 409, "larger_than_window")
     assert document["detail"] == SENTENCE
-    numbers = {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8, "home_end": None}
-    assert document["numbers"] == numbers
+    numbers = {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8}
+    assert document["numbers"] == numbers | {"home_end": None, "fewest_pieces": 7}
     assert nothing_is_stored()
     quote = caller.post("tenants/lumen/quotes/", body).json()
     assert (quote["terms"]["admitted"], quote["estimate"]) == (False, None)

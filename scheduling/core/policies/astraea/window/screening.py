@@ -17,6 +17,7 @@ from scheduling.core.policies.astraea.ways.many import candidates_prepare
 from scheduling.core.policies.astraea.ways.rests import Rest
 from scheduling.core.policies.astraea.window.refusals import larger_than_window
 from scheduling.core.policies.astraea.window.round import cells_of
+from scheduling.core.speed import ceiling
 from scheduling.core.types import EXPIRED, REJECTED, WAITING, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 
@@ -114,7 +115,11 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
         "enough_workers": workers,
         "epochs_that_fit": None if epochs is None else job.epochs - epochs,
         "home_end": home_end,
+        "fewest_pieces": None,
     }
+    if settings.floor and not job.divisible:
+        whole = Rest(replace(job, divisible=True), job.work)
+        helps["fewest_pieces"] = empty.fewest_pieces(whole, cap, exact=exact)
     return Reason("larger_than_window", {**reason.numbers, **helps})
 
 
@@ -176,10 +181,15 @@ class Empty:
 
     def fits_a_piece(self, rest: Rest, cap: int | None, *, exact: bool) -> bool:
         """Return whether the whole cluster has room for any piece of the job within `cap` slots."""
-        if cap is None:
-            return True
+        return cap is None or self.fewest_pieces(rest, cap, exact=exact) is not None
+
+    def fewest_pieces(self, rest: Rest, cap: int, *, exact: bool) -> int | None:
+        """Return in how many pieces of at most `cap` slots the job is done at least; None if the whole cluster has room
+        for none."""
         some = pieces(self.cluster, rest, None, (0, cap), None, exact=exact)
-        return some is not None and self._any(some.ways, None, cap)
+        if some is None or not self._any(some.ways, None, cap):
+            return None
+        return ceiling(rest.work / int(some.work.max()))
 
     def end_at_home(self, job: Job, ways: Candidates, slot: int) -> int | None:
         """Return the slot with which the job's fastest run on its owner's cells would be over if it began with `slot`;
