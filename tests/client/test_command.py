@@ -1596,8 +1596,8 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
     assert body["study"] == {"history": history}
     assert stub.calls[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
-    said = ["note: a slot is 20 minutes", "left out: never started (1,312)", "line 17 has 3 columns, not 15"]
-    assert ended.out.splitlines()[-3:] == said
+    last = ["note: a slot is 20 minutes", "left out: never started (1,312)", "line 17 has 3 columns, not 15"]
+    assert ended.out.splitlines()[-3:] == last
     assert "about 4.2 minutes" in ended.out
     with stub_server(good(STUDY | {"minutes": 0.02})) as stub:
         assert "less than a minute" in bourse("lab", "show", "14", url=stub.address, token="t").out

@@ -318,6 +318,15 @@ def test_history_says_who_showed_hid_and_removed_a_study() -> None:
 # ---- pages ----
 
 
+@pytest.mark.parametrize(("total", "words"), [(1, "of 1 replay"), (2, "of 2 replays")])
+def test_the_page_of_a_study_counts_one_replay_as_one(total: int, words: str) -> None:
+    client, rest = client_as(AUDITOR, None), " is kept" if total == 1 else " are kept"
+    for state, ended_at, after in ((StudyState.RUNNING, None, ", "), (StudyState.CANCELLED, NOON, rest)):
+        fields = {"state": state, "ended_at": ended_at, "total": total}
+        study = LabStudy.objects.create(title="A past", document={}, asked_at=NOON, **fields)
+        assert f"0 {words}{after}" in text_of(client.get(f"/lab/{study.pk}/").content.decode())
+
+
 def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log: Path) -> None:
     client = client_as(AUDITOR, None)
     lines = (log / "log.txt").read_text().splitlines()
