@@ -5,6 +5,8 @@ from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 DATABASE_SCHEMES = ("postgresql", "postgres", "none")
 REDIS_SCHEMES = ("redis", "rediss", "unix")
+# The longest wait for a server that takes a connection, or nothing, and stays silent. The driver's own is 130 s.
+CONNECT_SECONDS = 10
 
 
 def database(address: str) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def database(address: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": options.pop("host", parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": options,
+        "OPTIONS": {"connect_timeout": CONNECT_SECONDS} | options,
     }
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import psycopg
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from marketplace.rights import rights_compare, serving_role
 from marketplace.version import VERSION
 
+LACKING = ("42P01", "42703")  # undefined_table, undefined_column
+FORBIDDEN = "42501"  # insufficient_privilege
 FIRST_STEP = "0001_initial"
 # App -> the last of the steps that 0001 now contains. None between them is left.
 LAST_REMOVED = {"scheduling": "0058_learner", "ledger": "0004_day_sheets"}
@@ -52,6 +56,27 @@ def steps_beyond(applied: Iterable[tuple[str, str]]) -> list[str]:
     for app, name in MigrationLoader(None, ignore_no_migrations=True).disk_migrations:
         last[app] = max(last.get(app, ""), name)
     return sorted(f"{app} {name}" for app, name in applied if app in last and name > last[app])
+
+
+def lacks_step(error: BaseException) -> bool:
+    """Return whether a query failed because the database lacks a step of this version. Where no step is to come, the
+    same error is a fault of ours."""
+    return _state_of(error) in LACKING and bool(steps_to_come())
+
+
+def lacks_right(error: BaseException) -> bool:
+    return _state_of(error) == FORBIDDEN
+
+
+def _state_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of an error of Django's, which has the driver's as its cause."""
+    return error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
+
+
+def steps_to_come() -> list[str]:
+    """Return the steps of this version (app and name) that the database has not, in their order."""
+    executor = MigrationExecutor(connection)
+    return [f"{step.app_label} {step.name}" for step, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
 
 
 def beyond_sentence(what: str, steps: Sequence[str]) -> str:

@@ -31,16 +31,32 @@ def main() -> None:
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:
-        if (sentence := _without_database(error)) is None or "--traceback" in sys.argv:
+        if (sentence := _of_database(error)) is None or "--traceback" in sys.argv:
             raise
         sys.exit(sentence)
 
 
-def _without_database(error: Exception) -> str | None:
-    """Return a sentence for an error that says that the database does not answer; None for any other."""
+def _of_database(error: Exception) -> str | None:
+    """Return a sentence for an error of which the cause is how the database is set up, with what helps; None for any
+    other."""
+    from django.db import Error as DatabaseError
+
+    from marketplace.checks import lacks_right, lacks_step
     from tenants.failures import DATABASE, unavailable_of
 
-    if unavailable_of(error) is not DATABASE:
+    reason = " ".join(str(error).partition("\nLINE ")[0].split()).rstrip(".?")
+    if unavailable_of(error) is DATABASE:
+        return f"The database does not answer: {reason}. Look at PostgreSQL and DATABASE_URL."
+    if not isinstance(error, DatabaseError):
         return None
-    reason = " ".join(str(error).split()).rstrip(".")
-    return f"The database does not answer: {reason}. Look at PostgreSQL and DATABASE_URL."
+    if lacks_step(error):
+        return (
+            f"The database lacks steps of this version: {reason}. Run `manage.py migrate` with DATABASE_OWNER_URL, then"
+            " this again."
+        )
+    if lacks_right(error):
+        return (
+            f"A role of the database lacks a right: {reason}. `manage.py doctor` says which ones it needs; `manage.py"
+            " database_roles --apply` with DATABASE_OWNER_URL gives them."
+        )
+    return None

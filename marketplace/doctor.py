@@ -1,6 +1,7 @@
 """Examine a running installation from inside: what is well, and what to do where something is not.
 
 Each check gathers what it needs and judges it. It changes nothing, and a check whose query fails says so in its line.
+What does not answer is asked once: a check that needs it says that it was not made, and nobody waits for it again.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from django.core.checks import ERROR, run_checks
 from django.core.mail import get_connection
 from django.db import Error as DatabaseError
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from redis import Redis
 from redis.exceptions import RedisError
 
 from marketplace.backup import BACKUP_ACTION
 from marketplace.celery import app
-from marketplace.checks import steps_beyond
+from marketplace.checks import lacks_step, steps_beyond, steps_to_come
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
@@ -36,6 +37,8 @@ from scheduling.models import ChatAddress, OperatorSecret, Server, ServerState, 
 from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders
+from tenants.failures import DATABASE as DATABASE_AWAY
+from tenants.failures import unavailable_of
 from tenants.models import AuditEntry, StaffGrant
 from tenants.roles import OPERATOR
 from tenants.scoping import scope_disabled
@@ -79,22 +82,36 @@ def broken(sentence: str, advice: str) -> Judged:
 
 
 def examine(at: datetime) -> list[Diagnosis]:
-    return [Diagnosis(name, *judged) for name, check in CHECKS.items() for judged in _answers(check, at)]
+    findings, away = list[Diagnosis](), set[str]()
+    for name, check in CHECKS.items():
+        if missing := next((one for one in (DATABASE, BROKER) if one in away and name in NEEDED_BY[one]), None):
+            findings.append(Diagnosis(name, *NOT_MADE[missing]))
+            continue
+        answers, silent = _answers(check, at)
+        findings += [Diagnosis(name, *judged) for judged in answers]
+        away |= {silent} if silent else set()
+    return findings
 
 
-def _answers(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:
-    """Return what a check says, up to where something does not answer it."""
+def _answers(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> tuple[list[Judged], str]:
+    """Return what a check says, up to where something does not answer it, and the name of what does not; empty if all
+    answers."""
     answers = list[Judged]()
     try:
         answers.extend(check(at))
     except DatabaseError as error:
-        reason = " ".join(str(error).split())[:200]
-        answers.append(broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL."))
+        if lacks_step(error):
+            answers.append(NO_TABLES)
+        else:
+            reason = " ".join(str(error).split())[:200].rstrip(".?")
+            answers.append(broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL."))
+        return answers, DATABASE if unavailable_of(error) is DATABASE_AWAY else ""
     except (RedisError, BrokerError) as error:
         answers.append(broken(f"Redis does not answer: {type(error).__name__}.", "Look at it and at REDIS_URL."))
+        return answers, BROKER
     except OSError as error:
         answers.append(_unseen(error))
-    return answers
+    return answers, ""
 
 
 def _unseen(error: OSError) -> Judged:
@@ -131,6 +148,9 @@ def _database(at: datetime) -> Iterator[Judged]:
 
 
 def _roles(at: datetime) -> Iterator[Judged]:
+    if "django_migrations" not in connection.introspection.table_names():
+        yield NO_TABLES  # `migrate` gives the rights
+        return
     role = serving_role()
     difference = rights_compare(role)
     sentences = list(difference.sentences)
@@ -142,20 +162,18 @@ def _roles(at: datetime) -> Iterator[Judged]:
 
 
 def _migrations(at: datetime) -> Iterator[Judged]:
-    executor = MigrationExecutor(connection)
-    pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if beyond := steps_beyond(executor.loader.applied_migrations):
+    to_come = steps_to_come()
+    if beyond := steps_beyond(MigrationRecorder(connection).applied_migrations()):
         yield broken(
             f"The database is of a newer version: it has step {beyond[0]}.",
             "Start the processes of that version; this one goes on beside it only for the time of an upgrade.",
         )
-    if pending:
-        first = f"{pending[0][0].app_label} {pending[0][0].name}"
+    if to_come:
         yield broken(
-            f"To be migrated: {len(pending)}, first {first}.",
+            f"To be migrated: {len(to_come)}, first {to_come[0]}.",
             "Run `manage.py migrate` with DATABASE_OWNER_URL.",
         )
-    if not beyond and not pending:
+    if not beyond and not to_come:
         yield well("The tables are those of this version.")
 
 
@@ -381,12 +399,25 @@ def _backup(at: datetime) -> Iterator[Judged]:
         yield well(f"The last backup is of {last.at:%Y-%m-%d %H:%M} UTC.")
 
 
+DATABASE, BROKER = "database", "broker"
+NEEDED_BY: Mapping[str, frozenset[str]] = {
+    DATABASE: frozenset(
+        {"roles", "migrations", "clocks", "operators", "market", "servers", "engine", "secrets", "backup"}
+    ),
+    BROKER: frozenset({"clocks", "workers", "beat"}),
+}
+NOT_MADE: Mapping[str, Judged] = {
+    DATABASE: broken("Not looked at, as the database does not answer.", "Begin with the line of the database."),
+    BROKER: broken("Not looked at, as Redis does not answer.", "Begin with the line of the broker."),
+}
+NO_TABLES = broken("Not looked at, as the tables are not those of this version.", "Begin with the line of the migrations.")
+
 CHECKS: Mapping[str, Callable[[datetime], Iterator[Judged]]] = {
     "settings": _settings,
-    "database": _database,
+    DATABASE: _database,
     "roles": _roles,
     "migrations": _migrations,
-    "broker": _queue,
+    BROKER: _queue,
     "clocks": _clocks,
     "workers": _workers,
     "beat": _beat,

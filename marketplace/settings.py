@@ -184,6 +184,8 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "bourse",
+        # The longest wait for a Redis that is silent. The client's own has no end.
+        "OPTIONS": {"socket_timeout": 5, "socket_connect_timeout": 5},
     }
 }
 CHANNEL_LAYERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import socket
 import tempfile
 from collections import namedtuple
 from collections.abc import Iterator
@@ -12,16 +13,18 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+import psycopg
 import pytest
 from celery.exceptions import OperationalError as BrokerError
 from django.conf import settings as configured
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from marketplace import addresses
 from marketplace.backup import BACKUP_ACTION
-from marketplace.doctor import BROKEN, CHECKS, WARNING, WELL, Diagnosis, examine
+from marketplace.doctor import BROKEN, CHECKS, NEEDED_BY, WARNING, WELL, Diagnosis, Judged, examine
 from marketplace.embedded.state import ROLE
 from marketplace.forecast import forecast
 from marketplace.management.commands.doctor import Command as DoctorCommand
@@ -178,6 +181,48 @@ def test_what_does_not_answer_is_one_line_and_the_others_are_looked_at(settings:
         "broker", BROKEN, "Redis does not answer: ConnectionError.", "Look at it and at REDIS_URL."
     )
     assert one("database").state == WELL
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port at which somebody listens and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_what_is_silent_is_asked_once(silent: int, settings: Settings, monkeypatch) -> None:
+    """A command that hangs at what it should name would be no doctor. Celery alone waits for its broker for ever."""
+    monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: pytest.fail("it was asked again"))
+    settings.REDIS_URL = f"redis://127.0.0.1:{silent}/0"
+    findings = {finding.name: finding for finding in examine(timezone.now())}
+    assert findings["broker"].sentence == "Redis does not answer: TimeoutError."
+    not_made = "Not looked at, as Redis does not answer."
+    assert {name: findings[name].sentence for name in ("clocks", "workers", "beat")} == dict.fromkeys(
+        ("clocks", "workers", "beat"), not_made
+    )
+    assert findings["database"].state == findings["backup"].state.replace(WARNING, WELL) == WELL
+
+
+def test_cache_and_database_that_are_silent_are_waited_for_with_an_end(silent: int) -> None:
+    assert configured.CACHES["default"]["OPTIONS"] == {"socket_timeout": 5, "socket_connect_timeout": 5}
+    options = addresses.database(f"postgresql://bourse:x@127.0.0.1:{silent}/bourse")["OPTIONS"]
+    assert options["connect_timeout"] == addresses.CONNECT_SECONDS < 30
+
+
+def test_database_that_is_away_is_one_line_and_each_check_that_needs_it_says_so(monkeypatch) -> None:
+    def away(at) -> Iterator[Judged]:
+        raise OperationalError("connection failed: Connection refused. Is the server running?") from psycopg.OperationalError()
+        yield
+
+    monkeypatch.setattr("marketplace.doctor.CHECKS", {**CHECKS, "database": away})
+    findings = {finding.name: finding for finding in examine(timezone.now())}
+    assert findings["database"].sentence == (
+        "The database does not answer this: connection failed: Connection refused. Is the server running."
+    )
+    assert {findings[name].sentence for name in NEEDED_BY["database"]} == {
+        "Not looked at, as the database does not answer."
+    }
+    assert {findings[name].state for name in ("broker", "workers", "mail")} == {WELL}
 
 
 def test_full_disk_is_broken(monkeypatch) -> None:

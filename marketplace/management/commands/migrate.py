@@ -10,8 +10,10 @@ from typing import Any
 
 from django.core.management import CommandError
 from django.core.management.commands import migrate
+from django.db import ProgrammingError
+from django.db.migrations.exceptions import MigrationSchemaMissing
 
-from marketplace.checks import no_database_of_a_newer_version, no_database_stopped_among_removed_steps
+from marketplace.checks import lacks_right, no_database_of_a_newer_version, no_database_stopped_among_removed_steps
 from marketplace.rights import rights_give, serving_role
 from tenants.ownership import as_owner, has_owner
 
@@ -23,6 +25,23 @@ class Command(migrate.Command):
             for check in (no_database_stopped_among_removed_steps, no_database_of_a_newer_version):
                 for problem in check(["default"]):
                     raise CommandError(problem.msg)
-            super().handle(*args, **options)
+            try:
+                super().handle(*args, **options)
+            except (MigrationSchemaMissing, ProgrammingError) as error:
+                if any(lacks_right(one) for one in (error, error.__context__) if one):
+                    raise CommandError(_forbidden(error)) from error
+                raise
             if has_owner():
                 rights_give(role)
+
+
+def _forbidden(error: Exception) -> str:
+    """Return what to do where the role with which is migrated may not change the tables."""
+    reason = " ".join(str(error).partition("\nLINE ")[0].split())
+    address = "DATABASE_OWNER_URL" if has_owner() else "DATABASE_URL"
+    wanted = (
+        "Let that role own the database and its tables"
+        if has_owner()
+        else "Set DATABASE_OWNER_URL to the address with the role that owns the tables"
+    )
+    return f"The role of {address} may not migrate: {reason}. {wanted}: \"Two roles\" in docs/operations.md."
