@@ -150,7 +150,11 @@ def test_runs_and_leaves_no_process_behind(short_folder: Path) -> None:
         assert up.end()[0] == 0
     assert_all_gone(family)
 
-    refused = manage("up", BOURSE_VAR=str(var), DEBUG="false", SECRET_KEY="k" * 50, PORT=str(free_port()))
+    collected = short_folder / "collected"
+    collected.mkdir()
+    (collected / "staticfiles.json").touch()
+    production = {"DEBUG": "false", "SECRET_KEY": "k" * 50, "STATIC_ROOT": str(collected)}
+    refused = manage("up", BOURSE_VAR=str(var), PORT=str(free_port()), **production)
     assert refused.returncode == 1
     assert "holds the demonstration, whose password everybody knows" in refused.stderr
 
@@ -214,3 +218,20 @@ def test_bad_variable_is_named_before_anything_starts(short_folder: Path) -> Non
     assert refused.returncode == 1
     assert refused.stderr.startswith("LOG_LEVEL: expected one of DEBUG, ERROR, INFO, WARNING, found 'loud'.\n")
     assert not (short_folder / "postgres").exists()
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ({"ALLOWED_HOSTS": "bourse.example"}, "ALLOWED_HOSTS lacks 127.0.0.1"),
+        ({"STATIC_ROOT": "/nowhere"}, "/nowhere has no collected files: run `manage.py collectstatic --noinput`."),
+    ],
+)
+def test_what_no_page_can_be_shown_without_is_named_before_anything_starts(
+    lacking: dict[str, str], words: str, short_folder: Path
+) -> None:
+    result = manage("up", DEBUG="false", SECRET_KEY="k" * 60, BOURSE_VAR=str(short_folder / "v"), **lacking)
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert "`manage.py doctor`" in result.stderr
+    assert not (short_folder / "v" / "postgres").exists()

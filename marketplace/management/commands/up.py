@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DatabaseError, connections
+from django.http.request import validate_host
 from django.utils import timezone
 
 from marketplace import env, product
@@ -45,11 +46,15 @@ class Command(BaseCommand):
         places = product.ProductPlaces(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
         product.require_free(port)
         local_gpus()  # before anything is made
+        if lacking := _lacking():
+            raise CommandError(f"{lacking} `manage.py doctor` says what else is missing, once this runs.")
         address = f"http://{product.HOST}:{port}/"
         self._tell(f"Bourse is starting; its address will be {address}")
         with product.running(places, port=port, prepare=self._prepare, sweep=_sweep, tell=self._tell) as keeper:
             self._tell(f"Logs: {places.logs}   Data: {places.state.folder}   Ctrl-C stops everything.")
             self._tell(self.style.SUCCESS(f"Bourse is ready: {address}"))
+            if not settings.DEVELOPMENT:
+                self._tell("Before others come in: `manage.py doctor`, with these settings, says what is missing.")
             keeper.keep()
 
     def _prepare(self) -> None:
@@ -70,6 +75,15 @@ class Command(BaseCommand):
     def _tell(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the reader has left, or has no room for it: the product continues
             self.stdout.write(line)
+
+
+def _lacking() -> str:
+    """Return what the settings lack without which no page could be shown here, and what to do; empty if nothing."""
+    if not validate_host(product.HOST, settings.ALLOWED_HOSTS):
+        return f"ALLOWED_HOSTS lacks {product.HOST}, at which the web processes are asked: add it."
+    if not settings.DEVELOPMENT and not (settings.STATIC_ROOT / "staticfiles.json").is_file():
+        return f"{settings.STATIC_ROOT} has no collected files: run `manage.py collectstatic --noinput`."
+    return ""
 
 
 def _sweep() -> None:
