@@ -6,6 +6,7 @@ What does not answer is asked once: a check that needs it says that it was not m
 
 from __future__ import annotations
 
+import os
 import shutil
 import smtplib
 from collections import Counter
@@ -33,10 +34,11 @@ from marketplace.checks import lacks_step, steps_beyond, steps_to_come
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
+from scheduling.engines.base import WrongEngine
 from scheduling.models import ChatAddress, OperatorSecret, Server, ServerState, SigningKey, Webhook
 from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
-from scheduling.runs.engines import engines_at_work, run_folders
+from scheduling.runs.engines import engines_at_work, run_folders, timings_of
 from tenants.failures import DATABASE as DATABASE_AWAY
 from tenants.failures import unavailable_of
 from tenants.models import AuditEntry, StaffGrant
@@ -282,6 +284,11 @@ def _engines(at: datetime) -> Iterator[Judged]:
     at_work = engines_at_work(needed)
     for name in sorted(set(needed) - at_work):
         yield broken(f"No engine {name} is at work: nothing starts.", f"Start `manage.py engine --name {name}`.")
+    for name in needed:
+        try:
+            timings_of(name)
+        except WrongEngine as error:
+            yield broken(str(error), f"A pool names the engine {name}: give all processes the same ENGINES_FILE.")
     ill = [state for state in engine_states(at) if state.name in at_work and state.alerts]
     for state in ill:
         for alert in state.alerts:
@@ -301,6 +308,11 @@ def _disk(at: datetime) -> Iterator[Judged]:
         try:
             place = _existing(folder)
             places.setdefault(place.stat().st_dev, place)
+            if place == settings.RUNS_DIR and not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+                yield warning(
+                    f"{place} may not be written by this account: an engine under it starts nothing.",
+                    "Give it to the account of the services (`chown`), and run `manage.py doctor` under that account.",
+                )
         except OSError as error:
             yield _unseen(error)
     for place in sorted(places.values()):

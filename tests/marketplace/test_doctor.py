@@ -262,6 +262,28 @@ def test_folder_into_which_the_account_may_not_look_is_one_line(settings: Settin
         call_command(DoctorCommand(), forecast=True, stdout=io.StringIO())
 
 
+def test_folder_of_programs_that_the_account_may_not_write_is_named(settings: Settings, closed: Path) -> None:
+    settings.RUNS_DIR = closed
+    closed.chmod(0o555)
+    with another_account() as another:
+        sentences = [finding.sentence for finding in findings_of("disk")]
+    assert (f"{closed} may not be written by this account: an engine under it starts nothing." in sentences) == another
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [(None, "ENGINES_FILE cannot be read: "), ("{bad", "is not JSON: "), ("{}", "There is no")]
+)
+def test_file_of_engines_without_one_that_a_pool_names_is_broken(
+    content: str | None, sentence: str, settings: Settings, tmp_path: Path
+) -> None:
+    make_pool(engine="cluster")
+    settings.ENGINES_FILE = str(tmp_path / "engines.json")
+    if content is not None:
+        (tmp_path / "engines.json").write_text(content)
+    broken = [finding for finding in findings_of("engine") if sentence in finding.sentence]
+    assert [(finding.state, "give all processes the same" in finding.advice) for finding in broken] == [(BROKEN, True)]
+
+
 def test_folder_of_a_cluster_into_which_the_account_may_not_look_is_one_line(settings: Settings, closed: Path) -> None:
     make_pool(engine="cluster")
     described = {"kind": "slurm", "partition": "main", "shared": str(closed / "shared")}

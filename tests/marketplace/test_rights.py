@@ -154,8 +154,8 @@ def test_rights_are_given_back_and_taken_away_by_one_command() -> None:
     call_command("database_roles", apply=True, stdout=out)
     call_command("database_roles", apply=True, stdout=out)
     assert out.getvalue().splitlines() == [
-        "bourse has now the rights that it needs, and no others.",
-        "bourse has had already the rights that it needs, and no others.",
+        "bourse now has the rights that it needs, and no others.",
+        "bourse already had the rights that it needs, and no others.",
     ]
     assert rights_compare(ROLE).beyond == rights_compare(ROLE).missing == ()
 

@@ -50,4 +50,4 @@ class Command(DatabaseCommand):
         differences = rights_compare(role)
         if sentences := list(differences.sentences):
             raise CommandError("\n".join(sentences))
-        self.stdout.write(f"{role} has {'now' if done else 'had already'} the rights that it needs, and no others.")
+        self.stdout.write(f"{role} {'now has' if done else 'already had'} the rights that it needs, and no others.")
