@@ -378,26 +378,34 @@ def _secrets(at: datetime) -> Iterator[Judged]:
     """Check that stored secrets can be read, and whether the keys before SECRET_KEY are still needed for them."""
     with scope_disabled("webhooks of every tenant have stored secrets"):
         stored = [row.secret for row in Webhook.objects.filter(removed_at=None)]
-    stored += [row.secret for row in SigningKey.objects.all()]
+    # A retired key signs nothing more, and its public half checks what it signed: it may be lost.
+    retired = [row.secret for row in SigningKey.objects.exclude(retired_at=None)]
+    stored += [secret for secret in retired if secret_state(secret) != "unreadable"]
+    stored += [row.secret for row in SigningKey.objects.filter(retired_at=None)]
     stored += [row.secret for row in OperatorSecret.objects.filter(removed_at=None)]
     stored += [row.secret for row in ChatAddress.objects.all()]
     states = Counter(secret_state(one) for one in stored)
     before = len(settings.SECRET_KEY_FALLBACKS)
     if states["unreadable"]:
         yield broken(
-            f"{states['unreadable']} stored secrets were stored under a SECRET_KEY that is not here.",
-            "Put it into SECRET_KEY_FALLBACKS; where it is lost, owners make new secrets of their webhooks, and people "
-            "save the address of their chat tool anew.",
+            f"{_secrets_of(states['unreadable'])} stored under a SECRET_KEY that is not here.",
+            "Put it into SECRET_KEY_FALLBACKS; where it is lost, run `manage.py keys --new-bundle-key --reason WHY` and "
+            "set the secrets of programs anew, owners make new secrets of their webhooks, and people save the address "
+            "of their chat tool anew.",
         )
     if states["older"]:
-        yield warning(f"{states['older']} stored secrets need an older key.", "Run `manage.py keys --carry`.")
+        yield warning(f"{_secrets_of(states['older'])} stored under an older key.", "Run `manage.py keys --carry`.")
     elif before and not states["unreadable"]:
         yield warning(
-            f"SECRET_KEY_FALLBACKS has {before} keys, and no stored secret needs them.",
+            f"SECRET_KEY_FALLBACKS has {before} key{'s' * (before != 1)}, and no stored secret needs them.",
             "Remove them two weeks after the change, when sessions of before are over.",
         )
     if not before and not states["older"] and not states["unreadable"]:
         yield well(f"{len(stored)} stored secrets can be read.")
+
+
+def _secrets_of(count: int) -> str:
+    return "1 secret is" if count == 1 else f"{count} secrets are"
 
 
 def _backup(at: datetime) -> Iterator[Judged]:

@@ -805,3 +805,6 @@ def test_the_command_refuses_what_makes_no_bundle(built: Proven, tmp_path: Path)
         with pytest.raises(CommandError):
             call_command("audit_bundle", **(usual | options))
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(CommandError, match=r"file/b\.zip: Not a directory"):
+        call_command("audit_bundle", **(usual | {"out": tmp_path / "file" / "b.zip"}))

@@ -147,6 +147,20 @@ def test_lost_key_is_named_and_nothing_that_waits_is_lost(settings: Settings) ->
     assert again(webhook).failures == 0
 
 
+def test_lost_key_of_bundles_is_replaced_and_then_nothing_is_broken(settings: Settings, tmp_path: Path) -> None:
+    make_pool()
+    bundle(tmp_path, "before.zip")
+    settings.SECRET_KEY = NEW
+    with pytest.raises(CommandError, match=r"SECRET_KEY_FALLBACKS; where it is lost, `manage.py keys --new-bundle-key"):
+        bundle(tmp_path, "without.zip")
+    assert [path.name for path in tmp_path.iterdir()] == ["before.zip"]
+    assert doctor() == [BROKEN]
+    output_of("keys", new_bundle_key=True, reason="The old one is lost.")
+    bundle(tmp_path, "after.zip")
+    assert doctor() == [WELL]
+    assert "Signing keys: 0 carried over, 1 were there already, 0 cannot be read." in output_of("keys", carry=True)
+
+
 def test_worker_carries_by_itself_and_the_first_key_is_told_of_once(settings: Settings) -> None:
     webhook = make(owner())
     made_by_an_older_version(webhook)
@@ -165,7 +179,7 @@ def test_exchanged_private_half_signs_nothing(tmp_path: Path) -> None:
     retired, current = SigningKey.objects.order_by("made_at")
     current.secret = retired.secret
     current.save(update_fields=["secret"])
-    with pytest.raises(Exception, match="was exchanged"):
+    with pytest.raises(CommandError, match="was exchanged"):
         bundle(tmp_path, "second.zip")
 
 

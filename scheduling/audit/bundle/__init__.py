@@ -1,5 +1,6 @@
 """Audit bundles: a period of the market to take away, and the program that recomputes it without the market."""
 
+from scheduling.audit.bundle.keys import ForeignSecret as ForeignSecret
 from scheduling.audit.bundle.keys import signing_key_renew as signing_key_renew
 from scheduling.audit.bundle.keys import signing_keys as signing_keys
 from scheduling.audit.bundle.keys import signing_keys_carry as signing_keys_carry

@@ -14,7 +14,7 @@ from tenants import history
 from tenants.access import Access, Refused, access_of_system
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
-from tenants.stored_secrets import Carried, oldest_key, reveal, store, stored_anew
+from tenants.stored_secrets import Carried, oldest_key, reveal, secret_state, store, stored_anew
 
 MAKE, RETIRE = "signing_key_make", "signing_key_retire"
 
@@ -67,8 +67,10 @@ def _first(at: datetime) -> SigningKey:
 
 @transaction.atomic
 def signing_keys_carry() -> Carried:
-    """Store under today's SECRET_KEY the private halves that are stored under an older one."""
-    return stored_anew(SigningKey.objects.select_for_update().order_by("made_at"))
+    """Store under today's SECRET_KEY the private halves that are stored under an older one. That of a retired key may
+    be lost: it signs nothing more."""
+    rows = SigningKey.objects.select_for_update().order_by("made_at")
+    return stored_anew(row for row in rows if row.retired_at is None or secret_state(row.secret) != "unreadable")
 
 
 def _subject(row: SigningKey) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from scheduling.audit.bundle import OPEN, bundle_write, signing_seed
+from scheduling.audit.bundle import OPEN, ForeignSecret, bundle_write, signing_seed
 from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
 from tenants.ledger.management.base import DatabaseCommand
+from tenants.stored_secrets import UnreadableSecret
+
+KEY_LOST = (
+    "Put the one of before into SECRET_KEY_FALLBACKS; where it is lost, `manage.py keys --new-bundle-key --reason WHY`"
+    " makes another key for bundles."
+)
 
 
 class Command(DatabaseCommand):
@@ -43,8 +50,11 @@ class Command(DatabaseCommand):
             partial.replace(options["out"])
         except OSError as error:
             raise CommandError(f"{options['out']}: {error.strerror}", returncode=WRONG_INPUT) from error
+        except (UnreadableSecret, ForeignSecret) as error:
+            raise CommandError(f"{error} {KEY_LOST}") from error
         finally:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # it was never made, in a folder that may not be entered
+                partial.unlink(missing_ok=True)
         decided = f"{outcome.intervals} intervals, {outcome.answers} answers, {outcome.awards} awards"
         self.stdout.write(f"{options['out']}: {decided}, {outcome.events} events, {outcome.transactions} transactions")
         self.stdout.write(f"public key {outcome.public_key}")
