@@ -106,7 +106,8 @@ def _answers(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> tup
             answers.append(NO_TABLES)
         else:
             reason = " ".join(str(error).split())[:200].rstrip(".?")
-            answers.append(broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL."))
+            sentence = f"The database does not answer this: {reason}."
+            answers.append(broken(sentence, "Look at PostgreSQL and DATABASE_URL."))
         return answers, DATABASE if unavailable_of(error) is DATABASE_AWAY else ""
     except (RedisError, BrokerError) as error:
         answers.append(broken(f"Redis does not answer: {type(error).__name__}.", "Look at it and at REDIS_URL."))
@@ -389,9 +390,9 @@ def _secrets(at: datetime) -> Iterator[Judged]:
     if states["unreadable"]:
         yield broken(
             f"{_secrets_of(states['unreadable'])} stored under a SECRET_KEY that is not here.",
-            "Put it into SECRET_KEY_FALLBACKS; where it is lost, run `manage.py keys --new-bundle-key --reason WHY` and "
-            "set the secrets of programs anew, owners make new secrets of their webhooks, and people save the address "
-            "of their chat tool anew.",
+            "Put it into SECRET_KEY_FALLBACKS; where it is lost, run `manage.py keys --new-bundle-key --reason WHY` "
+            "and set the secrets of programs anew, owners make new secrets of their webhooks, and people save the "
+            "address of their chat tool anew.",
         )
     if states["older"]:
         yield warning(f"{_secrets_of(states['older'])} stored under an older key.", "Run `manage.py keys --carry`.")
@@ -430,7 +431,9 @@ NOT_MADE: Mapping[str, Judged] = {
     DATABASE: broken("Not looked at, as the database does not answer.", "Begin with the line of the database."),
     BROKER: broken("Not looked at, as Redis does not answer.", "Begin with the line of the broker."),
 }
-NO_TABLES = broken("Not looked at, as the tables are not those of this version.", "Begin with the line of the migrations.")
+NO_TABLES = broken(
+    "Not looked at, as the tables are not those of this version.", "Begin with the line of the migrations."
+)
 
 CHECKS: Mapping[str, Callable[[datetime], Iterator[Judged]]] = {
     "settings": _settings,

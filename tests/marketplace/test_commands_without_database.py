@@ -80,7 +80,7 @@ def test_a_command_before_migrate_says_what_comes_first(tmp_path: Path) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_command_whose_role_lacks_a_right_says_how_it_gets_it(tmp_path: Path) -> None:
     serving = serving_addresses() | {"SECRET_KEY": "k" * 60, "BOURSE_VAR": str(tmp_path)}
-    overrule(f"REVOKE SELECT ON tenants_user FROM {ROLE}")
+    overrule(f"REVOKE SELECT ON tenants_user FROM {ROLE}")  # noqa: S608  our own name
     try:
         run = manage({**os.environ, **serving}, "staff_grant", "olga@lab.example", "operator", "--reason", "first")
     finally:

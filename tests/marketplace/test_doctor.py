@@ -211,7 +211,8 @@ def test_cache_and_database_that_are_silent_are_waited_for_with_an_end(silent: i
 
 def test_database_that_is_away_is_one_line_and_each_check_that_needs_it_says_so(monkeypatch) -> None:
     def away(at) -> Iterator[Judged]:
-        raise OperationalError("connection failed: Connection refused. Is the server running?") from psycopg.OperationalError()
+        sentence = "connection failed: Connection refused. Is the server running?"
+        raise OperationalError(sentence) from psycopg.OperationalError()
         yield
 
     monkeypatch.setattr("marketplace.doctor.CHECKS", {**CHECKS, "database": away})

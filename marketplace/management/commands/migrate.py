@@ -44,4 +44,4 @@ def _forbidden(error: Exception) -> str:
         if has_owner()
         else "Set DATABASE_OWNER_URL to the address with the role that owns the tables"
     )
-    return f"The role of {address} may not migrate: {reason}. {wanted}: \"Two roles\" in docs/operations.md."
+    return f'The role of {address} may not migrate: {reason}. {wanted}: "Two roles" in docs/operations.md.'
