@@ -134,7 +134,7 @@
     if (askAgain) { askAgain = false; toasts(); }
   }
   async function askToasts() {
-    const answer = await fetch(`${box.dataset.toasts}&after=${shown}`);
+    const answer = await fetch(`${box.dataset.toasts}&after=${shown}`, { headers: { "Bourse-Zone": root.dataset.zone.replaceAll(" ", "_") } });
     if (later.includes(answer.status)) setTimeout(toasts, 1000 * (Number(answer.headers.get("Retry-After")) || 5));
     if (!answer.ok || answer.redirected) return;
     const held = document.createElement("template");

@@ -84,6 +84,7 @@
   const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
   const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone });
   const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: zone });
+  const utcDays = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }); // fairness is added up by days of UTC
   const clock = (s) => (s % 60 ? exact : hours).format(new Date(s * 1000));
   const isLong = (u) => u.scales.x.max - u.scales.x.min > 86400; // the same time of day comes twice, so days are named
   const ticks = (u, splits) => splits.map((s) => (isLong(u) && clock(s) === "00:00" ? days.format(new Date(s * 1000)) : clock(s)));
@@ -165,22 +166,24 @@
         options: {
           height: 240,
           padding: [8, 34, 0, 0],
+          tzDate: (s) => uPlot.tzDate(new Date(s * 1e3), "UTC"), // ticks at midnight there, where the points are
           scales: { y: { range: (u, lo, hi) => [Math.min(0.8, Math.floor((lo ?? 1) * 5) / 5), Math.max(1.2, Math.ceil((hi ?? 1) * 5) / 5)] } },
           hooks: { draw: [(u) => {
-            // names stand at the end of the lines, pushed apart where the lines meet
-            const k = devicePixelRatio, gap = 13 * k; let last = -Infinity;
+            // names stand at the end of the lines, pushed apart where the lines meet, and none below the axis
+            const k = devicePixelRatio, gap = 13 * k; let last = -Infinity, below = u.bbox.top + u.bbox.height + gap / 2;
             const ends = keys.map((key, i) => ({ key, last: u.data[i + 1].findLast((v) => v != null) })).filter(({ last }) => last != null).map(({ key, last }) => ({ key, y: u.valToPos(last, "y", true) })).sort((a, b) => a.y - b.y);
             u.ctx.save(); u.ctx.font = `600 ${11 * k}px ${token("--font")}`; u.ctx.textBaseline = "middle"; u.ctx.textAlign = "left";
+            for (const end of ends) end.y = last = Math.max(end.y, last + gap);
+            for (const end of ends.toReversed()) end.y = below = Math.min(end.y, below - gap);
             for (const end of ends) {
-              last = Math.max(end.y, last + gap);
               const head = table.querySelector(`th[data-col="${end.key}"]`);
               u.ctx.fillStyle = line(head).stroke;
-              u.ctx.fillText(head.dataset.short, u.bbox.left + u.bbox.width + 6 * k, last);
+              u.ctx.fillText(head.dataset.short, u.bbox.left + u.bbox.width + 6 * k, end.y);
             }
             u.ctx.restore();
           }] },
-          axes: [axis({ space: 60, size: 30, incrs: [1, 2, 4, 7, 14, 30].map((days) => days * 86400), values: (u, s) => s.map((v) => { const d = new Date(v * 1000); return `${d.getUTCDate()} ${d.toLocaleString("en", { month: "short", timeZone: "UTC" })}`; }) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
-          series: [{ label: "Day", value: (u, v) => (v == null ? "–" : new Date(v * 1000).toISOString().slice(0, 10)) },
+          axes: [axis({ space: 60, size: 30, incrs: [1, 2, 4, 7, 14, 30].map((days) => days * 86400), values: (u, s) => s.map((v) => utcDays.format(new Date(v * 1000))) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
+          series: [{ label: "Day", value: (u, v) => (v == null ? "–" : utcDays.format(new Date(v * 1000))) },
             ...heads.map((head) => ({ label: head.textContent, ...line(head), points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }))],
         },
       };
@@ -193,7 +196,7 @@
     for (const series of data.slice(1)) for (let i = series.length - 1; i > 0; i--) if (host.dataset.chart === "price" && series[i] === null && series[i - 1] !== null) series[i] = series[i - 1];
     const fmt = (ts) => uPlot.tzDate(new Date(ts * 1e3), zone);
     let settle = () => {};
-    const plot = new uPlot({ width: host.clientWidth, tzDate: fmt, padding: [8, 20, 0, 0], cursor: { points: { size: 7 }, drag: { x: true, y: false } }, legend: { live: true }, ...options }, data, host);
+    const plot = new uPlot({ width: host.clientWidth, tzDate: fmt, padding: [8, 28, 0, 0], cursor: { points: { size: 7 }, drag: { x: true, y: false } }, legend: { live: true }, ...options }, data, host);
     // without a pointer the legend reads the newest value
     const rest = Number(host.dataset.now || data[0].at(-1));
     const at = data[0].reduce((best, t, i) => (t <= rest ? i : best), 0);
@@ -229,6 +232,9 @@
     addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => { for (const { host, plot } of charts) plot.setSize({ width: host.clientWidth, height: plot.height }); }, 80); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   }
+
+  // ---- a part is written in the zone of its page, which the foot names: another page may have told the server another zone meanwhile
+  document.addEventListener("htmx:config:request", ({ detail: { ctx } }) => { ctx.request.headers["Bourse-Zone"] = zone; });
 
   // ---- a part of the page was replaced: its charts are drawn again, and those that went are let go
   const isDrawn = (host) => charts.some((chart) => chart.host === host);

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 COOKIE = "bourse_zone"
+HEADER = "Bourse-Zone"  # of the page that asks for a part of it
 # People may ask about days from the first to before the second. Near both ends of what a date can hold, no day could be
 # added and no zone be set.
 EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
@@ -25,8 +26,9 @@ def _names() -> frozenset[str]:
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
-    """Return the reader's zone. Readers can write any cookie, so a name is taken only if the machine knows it."""
-    name = request.COOKIES.get(COOKIE, "")
+    """Return the reader's zone, or that of the page for which a part is read: a reader who travels has pages of both.
+    Readers can write anything, so a name is taken only if the machine knows it."""
+    name = request.headers.get(HEADER) or request.COOKIES.get(COOKIE, "")
     return ZoneInfo(name) if name in _names() else UTC
 
 

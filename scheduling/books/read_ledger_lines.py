@@ -53,7 +53,9 @@ class LedgerGroup:
 
     @property
     def earned(self) -> int:
-        return sum(row.earned for row in self.rows)
+        """What was earned by lending, less what renters got back, as the lead of the page counts it. What leaves the
+        account "earned" to be spent, or to be paid out, was earned before."""
+        return sum(row.earned for row in self.rows if row.kind in ("settle", "cancel", "refund", "release"))
 
     @property
     def spent(self) -> int:

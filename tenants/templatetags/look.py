@@ -152,7 +152,7 @@ def figure(number: float | None, digits: int = 3) -> str:
 @register.filter
 def percent(part: float | None, digits: int = 1) -> str:
     """Show a part of one in per cent."""
-    return "\N{EN DASH}" if part is None else f"{figure(100 * part, digits)} %"
+    return "\N{EN DASH}" if part is None else f"{figure(100 * part, digits)}\N{NO-BREAK SPACE}%"
 
 
 @register.filter

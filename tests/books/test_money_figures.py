@@ -205,6 +205,7 @@ def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_o
     money_view = view(world, world.castor)
     assert (money_view.earned, money_view.spent) == (before.earned, before.spent)
     assert money_view.paid_in == before.paid_in - 5 * MICRO
+    assert sum(group.earned for group in money_view.groups) == before.earned
     assert statement(world.castor).earned_sum == brought
     assert (statement(world.castor).difference, statement(world.castor).difference_of_jobs) == (0, 0)
     with scope(world.castor):

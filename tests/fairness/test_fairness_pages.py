@@ -249,3 +249,14 @@ def test_intervals_are_found_by_what_is_looked_for() -> None:
 def test_less_than_nothing_never_stayed_unsold() -> None:
     fairness = IntervalFairness(unsold={"worker": -25.0, "ps": 2.0})
     assert fairness.left_unsold == {"worker": 0.0, "ps": 2.0}
+
+
+def test_a_guest_is_told_that_it_has_no_cells_to_compare_or_to_lend(fair: Fair) -> None:
+    sentences = {
+        "fairness": f"You had no cells in {fair.pool.name} in these days: your gain is not held against a part of them.",
+        "share": f"You own no units in {fair.pool.name}, so nobody rents any from you.",
+    }
+    clients = {slug: client_as(OWNER, fair.tenants[slug]) for slug in ("tarn", "lumen")}
+    for page, sentence in sentences.items():
+        told = [slug for slug, client in clients.items() if sentence in lead(client, f"/t/{slug}/{page}/")]
+        assert told == ["tarn"], page

@@ -527,7 +527,7 @@ def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
     page, rows = [text_of(client.get(address, secure=True).content.decode()) for address in addresses]
     first, lost, running = world.awards(job)
     paid = sum(award.paid - award.returned for award in (first, lost, running))
-    assert "35.0 % of its work is done or booked, in 3 parts" in page
+    assert "35.0&nbsp;% of its work is done or booked, in 3 parts" in page
     assert "lost, done again" in page
     assert f"interval {world.interval_of(first)}, rented from the pool" in page  # that decided the first piece
     assert world.interval_of(first) != world.interval_of(running)

@@ -241,7 +241,7 @@ def test_a_picture_of_days_says_each_day_once_where_clocks_are_changed_between_t
 def test_what_there_is_at_all_is_never_nothing_in_a_hundred() -> None:
     amounts = [999, 1, 0]
     shares = [share_words(amount, share) for amount, share in zip(amounts, percents(amounts), strict=True)]
-    assert shares == ["100 %", "under 1 %", "0 %"]
+    assert shares == [f"{share}\N{NO-BREAK SPACE}%" for share in ("100", "under 1", "0")]
 
 
 @pytest.mark.parametrize("minutes", [1, 60, 179, 200])

@@ -18,6 +18,7 @@ from tenants.models import Tenant
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import tamper
+from tests.scheduling.builders import make_pool
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
 from tests.what_if.test_what_if_said import make_rivals
@@ -248,6 +249,17 @@ def test_interval_is_chosen_by_its_number_and_pages_lead_to_the_question() -> No
     auditor = client_as(AUDITOR, None)
     assert "/fairness/what-if/" in page(auditor, "/fairness/")
     assert ask_path(interval, None) in page(auditor, f"/fairness/pools/{pool.slug}/intervals/{interval.number}/")
+
+
+def test_where_no_interval_can_be_filled_in_another_pool_can_be_chosen_all_the_same() -> None:
+    pool, (first, _), _ = make_rivals()
+    client = client_as(OWNER, first.tenant)
+    address, empty = f"/t/{first.tenant.slug}/what-if/", make_pool("zeta")
+    there, nothing = (page(client, f"{address}?pool={each.slug}") for each in (pool, empty))
+    assert "is filled in" in there
+    assert "None in this pool gave one of your jobs a place yet." in text_of(nothing)
+    required = [re.search(r'<input[^>]*id="interval"[^>]*\brequired\b', each) is not None for each in (there, nothing)]
+    assert required == [True, False]
 
 
 def test_page_asks_few_queries_however_many_questions_there_are() -> None:

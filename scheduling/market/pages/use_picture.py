@@ -286,7 +286,7 @@ def percents(amounts: Sequence[int]) -> tuple[int, ...]:
 
 def share_words(amount: int, share: int) -> str:
     """Return a share as it is shown: what there is at all is never "0 %"."""
-    return "under 1 %" if amount and not share else f"{share} %"
+    return f"{'under 1' if amount and not share else share}\N{NO-BREAK SPACE}%"
 
 
 def server_groups(servers: Sequence[int]) -> list[Sequence[int]]:
