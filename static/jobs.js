@@ -39,15 +39,18 @@
     }, true);
     // What the quote complains about stands at its field once the reader has left it, and goes when it is right.
     document.addEventListener("htmx:after:swap", () => {
+      const sign = document.querySelector("#quote .verdict svg");
       const faults = new Map([...document.querySelectorAll("#quote [data-fault]")].map((row) => [row.dataset.fault, row.textContent]));
       for (const place of form.querySelectorAll("[data-error-of]")) {
         const name = place.dataset.errorOf, field = form.elements[name], said = faults.get(name);
         if (said && field === document.activeElement) continue;
         place.textContent = "";
         if (said) {
-          const line = document.createElement("p");
+          const line = document.createElement("p"), words = document.createElement("span");
           line.className = "error";
-          line.textContent = said;
+          words.textContent = said;
+          if (sign) line.append(sign.cloneNode(true)); // as the server writes it
+          line.append(words);
           place.append(line);
         }
         if (field instanceof Element) { if (said) field.setAttribute("aria-invalid", "true"); else field.removeAttribute("aria-invalid"); }

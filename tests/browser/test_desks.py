@@ -32,7 +32,7 @@ TREND = """() => {
   document.querySelector("main").append(part);
   document.dispatchEvent(new CustomEvent("part", { detail: part }));
 }"""
-WRITTEN = "() => [...new Set(window.written.map(([text]) => text))].filter((text) => text.endsWith('Nov'))"
+DAYS_ON_CANVAS = "() => [...new Set(window.written.map(([text]) => text))].filter((text) => text.endsWith('Nov'))"
 Act = Callable[..., Any]
 
 
@@ -58,7 +58,7 @@ def test_days_of_a_trend_are_those_of_its_points_wherever_the_reader_is(visit: A
     one.open("/t/lumen/market/")
     one.page.evaluate(TREND)
     one.page.wait_for_function("() => window.written.length > 0")
-    assert one.page.evaluate(WRITTEN) == ["27 Nov", "28 Nov", "29 Nov"]
+    assert one.page.evaluate(DAYS_ON_CANVAS) == ["27 Nov", "28 Nov", "29 Nov"]
     assert one.page.locator("[data-table=trend] .u-legend .u-value").first.inner_text() == "29 Nov"
 
 

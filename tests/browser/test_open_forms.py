@@ -225,3 +225,13 @@ def test_filter_of_the_ledger_stays_filled_in_while_money_moves(visit: Act, act:
     until(lambda: one.page.input_value("#f-job") == "J-17")
     assert one.page.input_value("#f-kind") == "earned"
     assert one.page.is_checked("input[name=each]")
+
+
+def test_what_a_quote_says_of_a_field_has_its_sign_there(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    one.open("/t/lumen/submit/")
+    one.page.fill("#id_gpus", "lots")
+    one.page.press("#id_gpus", "Tab")
+    one.page.wait_for_selector("#id_gpus_error .error svg")
+    assert '"lots"' in one.page.locator("#id_gpus_error .error").inner_text()

@@ -256,7 +256,7 @@ def test_a_guest_is_told_that_it_has_no_cells_to_compare_or_to_lend(fair: Fair) 
         "fairness": f"You had no cells in {fair.pool.name} in these days: your gain is not held against a part of them.",
         "share": f"You own no units in {fair.pool.name}, so nobody rents any from you.",
     }
-    clients = {slug: client_as(OWNER, fair.tenants[slug]) for slug in ("tarn", "lumen")}
+    clients = {slug: client_as(role, fair.tenants[slug]) for slug, role in (("tarn", OWNER), ("lumen", BILLING))}
     for page, sentence in sentences.items():
-        told = [slug for slug, client in clients.items() if sentence in lead(client, f"/t/{slug}/{page}/")]
-        assert told == ["tarn"], page
+        guests = [slug for slug, client in clients.items() if sentence in lead(client, f"/t/{slug}/{page}/")]
+        assert guests == ["tarn"], page

@@ -587,3 +587,11 @@ def test_version_that_was_the_newest_when_the_page_was_opened_is_still_what_is_c
     text = "value: {kind: linear, base: 1, slope: 0}\nprogram: {name: align, version: 1, parameters: {steps: 3}}\n"
     fields = fields_of(post(client, source="text", text=text + "epochs: 1\nchunks: 1\n", show="form").content.decode())
     assert (fields["program"], fields["own.align.1.steps"]) == (":align:1", "3")
+
+
+def test_what_is_wrong_is_told_in_the_order_of_the_page(world: tuple[Pool, Tenant, Client]) -> None:
+    page = post(world[2], gpus="lots", hours="-3", by_worth="abc").content.decode()
+    assert re.findall(r'data-fault="(\w+)"', page) == ["gpus", "hours", "by_worth"]
+    assert re.findall(r'<(?:input|select)[^>]*\bautofocus\b[^>]*id="(\w+)"', page) == ["id_gpus"]
+    detail = post(world[2], source="form", name="", epochs="", worth="").content.decode()
+    assert re.findall(r'data-fault="(epochs|worth|name)"', detail) == ["epochs", "worth", "name"]

@@ -437,10 +437,11 @@ def _complain(form: JobForm, refused: Refused) -> None:
 
 
 def _faults(form: JobForm) -> list[dict[str, str]]:
+    """Return what is wrong with each field, in the order in which a page has them: the name stands below all others."""
+    wrong = [name for name in form.fields if name in form.errors]
     return [
-        {"field": name, "label": capfirst(str(form.fields[name].label or name)), "message": str(errors[0])}
-        for name, errors in form.errors.items()
-        if name in form.fields
+        {"field": name, "label": capfirst(str(form.fields[name].label or name)), "message": str(form.errors[name][0])}
+        for name in sorted(wrong, key=lambda name: name == "name")
     ]
 
 
