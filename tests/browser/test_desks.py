@@ -15,24 +15,26 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WIDTH = 1280
 SLOT_OF_HOURS = 3 * 3600  # what is of another day is called so, which takes room
-HIDDEN = "() => [...document.querySelectorAll('main .scroll')].filter((box) => box.scrollWidth > box.clientWidth).length"
-# A chart of days that this page does not have: three midnights of UTC. What is written on its canvas is noted, with where.
+HIDDEN = """() => [...document.querySelectorAll('main .scroll')]
+  .filter((box) => box.scrollWidth > box.clientWidth).length"""
+# A chart of days that this page does not have: three midnights of UTC. What is written on its canvas is noted.
 TREND = """() => {
   window.written = [];
   const write = CanvasRenderingContext2D.prototype.fillText;
   CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-    window.written.push([text, x]);
+    window.written.push(text);
     return write.call(this, text, x, y);
   };
   const part = document.createElement("section");
   const rows = [27, 28, 29].map((day) => `<tr><th data-k="t" data-v="${Date.UTC(2026, 10, day) / 1000}"></th>`
     + '<td data-k="a" data-v="1"></td></tr>');
-  part.innerHTML = '<table id="trend" data-keys="a"><thead><tr><th></th><th data-col="a" data-short="AB">Ab</th></tr></thead>'
+  part.innerHTML = '<table id="trend" data-keys="a"><thead><tr><th></th>'
+    + '<th data-col="a" data-short="AB">Ab</th></tr></thead>'
     + `<tbody>${rows.join("")}</tbody></table><div class="plot" data-chart="trend" data-table="trend"></div>`;
   document.querySelector("main").append(part);
   document.dispatchEvent(new CustomEvent("part", { detail: part }));
 }"""
-DAYS_ON_CANVAS = "() => [...new Set(window.written.map(([text]) => text))].filter((text) => text.endsWith('Nov'))"
+DAYS_ON_CANVAS = "() => [...new Set(window.written)].filter((text) => text.endsWith('Nov'))"
 Act = Callable[..., Any]
 
 

@@ -252,9 +252,10 @@ def test_less_than_nothing_never_stayed_unsold() -> None:
 
 
 def test_a_guest_is_told_that_it_has_no_cells_to_compare_or_to_lend(fair: Fair) -> None:
+    pool = fair.pool.name
     sentences = {
-        "fairness": f"You had no cells in {fair.pool.name} in these days: your gain is not held against a part of them.",
-        "share": f"You own no units in {fair.pool.name}, so nobody rents any from you.",
+        "fairness": f"You had no cells in {pool} in these days: your gain is not held against a part of them.",
+        "share": f"You own no units in {pool}, so nobody rents any from you.",
     }
     clients = {slug: client_as(role, fair.tenants[slug]) for slug, role in (("tarn", OWNER), ("lumen", BILLING))}
     for page, sentence in sentences.items():
