@@ -74,7 +74,9 @@ def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
         "gpus": forms.CharField(
             label="GPUs", required=False, help_text="A number, or from and to.", widget=forms.TextInput(attrs=plain)
         ),
-        "hours": forms.CharField(label="Hours with the most", required=False, widget=number),
+        "hours": forms.CharField(
+            label="Hours with the most", required=False, widget=number, help_text="With as many GPUs as it may have."
+        ),
         "scaling": forms.ChoiceField(
             label="How well it scales",
             required=False,
