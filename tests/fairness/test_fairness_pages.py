@@ -261,3 +261,9 @@ def test_a_guest_is_told_that_it_has_no_cells_to_compare_or_to_lend(fair: Fair) 
     for page, sentence in sentences.items():
         guests = [slug for slug, client in clients.items() if sentence in lead(client, f"/t/{slug}/{page}/")]
         assert guests == ["tarn"], page
+
+
+def test_where_nothing_came_before_the_days_that_is_said_in_words(fair: Fair) -> None:
+    page = lead(client_as(AUDITOR, None), "/fairness/")
+    assert "none in as many days before" in page
+    assert "none before; deviation over mean" in page
