@@ -264,6 +264,14 @@ def _too_long(pool: Pool, numbers: Numbers) -> str:
     return f"{sentence} {home} What would help: {_either(helps)}."
 
 
+def _no_piece(pool: Pool, numbers: Numbers) -> str:
+    longest = f", and the longest interval has {numbers['window_slots']}" if numbers["window_slots"] else ""
+    return (
+        "No piece of it was bought yet: there was no room for one, or none was worth its price. "
+        f"As a whole it needs {_slots(numbers['needs_slots'])}{longest}."
+    )
+
+
 def _slots(count: int) -> str:
     return f"{count} slot{'s' * (count != 1)}"
 
@@ -437,7 +445,11 @@ class ReasonCode(StrEnum):
         lambda pool, n: "The market is on hold; nothing new is decided.",
         "",
     )  # fmt: skip
-    # A part of the job is done.
+    # The job is done in pieces.
+    NO_PIECE = (
+        "no_piece", Ends.WAITS, "no piece of it was bought yet", _no_piece,
+        "Let it run on fewer workers, or raise what it is worth.", "needs_slots", "window_slots",
+    )  # fmt: skip
     IN_PIECES = "in_pieces", Ends.WAITS, "the rest of it waits", _in_pieces, "", "done", "worth"
     STANDS_STILL = (
         "stands_still", Ends.WAITS, "finishing is worth less than what is saved", _stands_still,

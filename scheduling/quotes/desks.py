@@ -206,7 +206,8 @@ class BatchDesk:
         if plan.bookings:
             terms = terms_of(self.frame, plan.bookings[0], self.job.tenant_id, _floor(plan))
             return replace(terms, course=self._course(plan, job, terms))
-        refusal = longest_told(plan.refusals[0], self.policy.longest_window) if plan.refusals else None
+        longest = self.policy.longest_window
+        refusal = longest_told(plan.refusals[0], longest, in_pieces=job.divisible) if plan.refusals else None
         if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
             return _at_home(plan, refusal.reason if refusal else None)
         return QuotedTerms(False, refusal.reason, home=_floor(plan))

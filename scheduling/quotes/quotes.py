@@ -144,7 +144,7 @@ def _fewer(spec: Spec, code: str) -> Iterator[tuple[int, Spec]]:
     most, least = _most_workers(spec), int(spec.get("min_workers", 1))
     for fewer in sorted({max(most // 2, least), max(most // 4, least)} - {most}):
         yield fewer, {"max_workers": fewer}
-    if code in ("no_room", "larger_than_window"):
+    if code in ("no_room", "larger_than_window", "no_piece"):
         for fewer in sorted({max(least // 2, 1), max(least // 4, 1)} - {least}):
             yield fewer, {"max_workers": fewer, "min_workers": fewer}
 

@@ -16,6 +16,7 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
 from scheduling.market.decide.plans import refunds_of
 from scheduling.market.elastic.read_slots import epochs_reported
+from scheduling.market.reads.intervals import interval_view
 from scheduling.market.settle.rents import Closing, RefundTooLarge, rents_close
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.market.view.rents import rents_open, values_given_up
@@ -36,6 +37,7 @@ from scheduling.models import (
     TrainingJob,
 )
 from scheduling.quotes.quotes import Quote, job_quote
+from scheduling.reasons import reason_sentence
 from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.ends import run_end
 from scheduling.runs.failures import AwardFailed, award_fail, server_lose
@@ -240,6 +242,29 @@ def test_a_guest_trains_five_windows_long(world: World) -> None:
     assert 0 < paid < awards[-1].value * 1_000_000
     assert [award.value for award in awards] == sorted(award.value for award in awards)
     assert world.held(world.guest) == 0
+    assert world.is_proved
+
+
+def test_a_job_that_got_no_piece_is_not_told_to_wait_for_a_longer_interval(world: World) -> None:
+    jobs = [world.long_job() for _ in range(3)]  # for two servers
+    order = {"pool": world.pool, "name": "long", "lane": "batch", "at": moment(world.pool, 8.5)}
+    dear = {**SPEC, **ONE, "epochs": 40, "value": SLOWLY | {"base": 6.0}, "divisible": True}
+    advance(world.pool, 8.5)
+    waiting = world.row(jobs[2])
+    assert (waiting.state, waiting.reason_code) == (JobState.QUEUED, "no_piece")
+    sentence = (
+        "No piece of it was bought yet: there was no room for one, or none was worth its price. "
+        "As a whole it needs 40 slots, and the longest interval has 8."
+    )
+    assert reason_sentence(world.pool, waiting.reason_code, waiting.reason_numbers) == sentence
+    with scope(world.guest):
+        view = interval_view(tenant=world.guest, pool=world.pool, number=1, money=True, jobs=True)
+    assert view is not None
+    assert {bid.job_id: bid.text for bid in view.bids}[jobs[2].pk] == sentence
+    quote = job_quote(**order, spec=dear, by=member(world.guest))
+    assert isinstance(quote, Quote)
+    assert quote.terms.reason is not None
+    assert quote.terms.reason.code == "no_piece"
     assert world.is_proved
 
 

@@ -208,7 +208,11 @@ def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -
     unserved = [refusal for refusal in plan.refusals if refusal.job not in served]
     refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, unserved)]
     if isinstance(policy, HasWindows):
-        refusals = [plans.longest_told(refusal, policy.longest_window) for refusal in refusals]
+        divisible = {job.number for job in snapshot.view.waiting if job.divisible}
+        refusals = [
+            plans.longest_told(refusal, policy.longest_window, in_pieces=refusal.job in divisible)
+            for refusal in refusals
+        ]
     news = plans.news(snapshot, refusals)
     plans.jobs_refuse(news, states_decided(snapshot.frame.pool), at)
     last = policy.last_chances(snapshot.view, plan) if isinstance(policy, HasWindows) else {}

@@ -17,6 +17,7 @@ from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import SHARED, WAITING, Booking, Floor, Job, Plan, Reason, Refusal, View
 from scheduling.feed import EventKind, event, events_append, job_subject
 from scheduling.market.decide.terms import allocation_rows, award_new
+from scheduling.market.reads.explain import reason_of_length
 from scheduling.market.settle.payments import hold_key, paid_late
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
@@ -272,12 +273,12 @@ def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime
         cursor.execute(_REFUSE, [at, *columns, list(states)])
 
 
-def longest_told(refusal: Refusal, longest: int | None) -> Refusal:
-    """Put the longest window that there will be into the reason of a job that waits for a longer interval, in place of
-    the window just dealt out."""
+def longest_told(refusal: Refusal, longest: int | None, *, in_pieces: bool) -> Refusal:
+    """Put the longest window that there will be into the reason of a job that waits because it is longer than the
+    window just dealt out."""
     if refusal.state != WAITING or refusal.reason.code != "larger_than_window":
         return refusal
-    return replace(refusal, reason=Reason("larger_than_window", {**refusal.reason.numbers, "window_slots": longest}))
+    return replace(refusal, reason=reason_of_length(refusal.reason.numbers, longest, in_pieces=in_pieces))
 
 
 def state_of(refusal: Refusal) -> str:

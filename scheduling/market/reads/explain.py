@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db.models import BigIntegerField, Case, F, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
+from scheduling.core.types import Reason
 from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -104,6 +105,12 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
 
 def reason_in_words(pool: Pool, code: str, numbers: Numbers) -> ReasonInWords:
     return ReasonInWords(code, _with_moment(pool, numbers), reason_sentence(pool, code, numbers), reason_help(code))
+
+
+def reason_of_length(numbers: Numbers, longest: int | None, *, in_pieces: bool) -> Reason:
+    """Return why a job waits that a plan calls larger than the window. The plan names the window that it dealt out; the
+    owner is told the longest that there will be. One that may run in pieces waits for no window at all."""
+    return Reason("no_piece" if in_pieces else "larger_than_window", {**numbers, "window_slots": longest})
 
 
 def _with_moment(pool: Pool, numbers: Numbers) -> Numbers:

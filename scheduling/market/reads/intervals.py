@@ -11,7 +11,9 @@ from typing import Any
 
 from scheduling.core.policies.astraea.renting.offers import KAPPAS
 from scheduling.core.stored_jobs import document_and_jobs
+from scheduling.core.types import Job
 from scheduling.market.reads.anonymous import awards_seen
+from scheduling.market.reads.explain import reason_of_length
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
 from scheduling.market.reads.stored_intervals import contents_of
 from scheduling.market.reads.windows import Published, published_of, slots_dealt
@@ -202,7 +204,7 @@ def _bids(tenant: Tenant, pool: Pool, stored: bytes, plan: Mapping[str, Any], lo
     refusals = {row["job"]: row for row in plan["refusals"]}
     floors = {row["job"]: row["value"] for row in [*view["floors"], *plan["floors"]]}
     return [
-        _bid(pool, number, names[number], bookings.get(number), refusals.get(number), floors.get(number), longest)
+        _bid(pool, jobs[number], names[number], bookings.get(number), refusals.get(number), floors.get(number), longest)
         for number in numbers
         if number in names
     ]
@@ -210,7 +212,7 @@ def _bids(tenant: Tenant, pool: Pool, stored: bytes, plan: Mapping[str, Any], lo
 
 def _bid(
     pool: Pool,
-    number: int,
+    job: Job,
     name: str,
     booking: Mapping[str, Any] | None,
     refusal: Mapping[str, Any] | None,
@@ -223,14 +225,15 @@ def _bid(
         slots, workers = booking["end"] - booking["start"], booking["workers"]
         text = f"Awarded {where}: {workers} worker{'s' * (workers != 1)} at most, {slots} slot{'s' * (slots != 1)}."
         paid, value = micro(booking["paid"] or 0), micro(booking["value"] or 0)
-        return Bid(number, name, alone, "awarded", text, paid, value)
+        return Bid(job.number, name, alone, "awarded", text, paid, value)
     if refusal is None:
-        return Bid(number, name, alone, "queued", "Still waits; nothing new.", 0, 0)
+        return Bid(job.number, name, alone, "queued", "Still waits; nothing new.", 0, 0)
     state = "queued" if refusal["state"] == "waiting" else refusal["state"]
-    numbers = refusal["numbers"]
-    if refusal["code"] == "larger_than_window" and longest is not None:  # the plan names the window that it dealt out
-        numbers = {**numbers, "window_slots": longest}
-    return Bid(number, name, alone, state, reason_sentence(pool, refusal["code"], numbers), 0, 0)
+    code, numbers = refusal["code"], refusal["numbers"]
+    if code == "larger_than_window" and longest is not None:
+        reason = reason_of_length(numbers, longest, in_pieces=job.divisible and state == "queued")
+        code, numbers = reason.code, reason.numbers
+    return Bid(job.number, name, alone, state, reason_sentence(pool, code, numbers), 0, 0)
 
 
 def _tries(windows: Sequence[Published]) -> Iterator[PriceTry]:
