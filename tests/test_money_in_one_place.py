@@ -42,6 +42,7 @@ ROUNDED_ELSEWHERE = {
     "marketplace/restarts.py": "seconds",
     "scheduling/learner/pages/forms.py": "per cent",
     "scheduling/learner/pages/learning.py": "places in a picture",
+    "tenants/views/places.py": "values of rows, whose digits all stay",
     "scheduling/learner/promotion.py": "limits of settings",
     "scheduling/jobs/pages/outlook_picture.py": "losses",
     "scheduling/jobs/describing.py": "seconds",

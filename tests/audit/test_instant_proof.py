@@ -27,7 +27,8 @@ from tenants.ledger.postings import OUTSIDE, available
 from tenants.ledger.services import post
 from tenants.scoping import scope, scope_disabled
 from tests.audit.proven import Proven, make_proven
-from tests.audit.test_tampering import put_back, with_one_byte_changed
+from tests.audit.test_tampering import with_one_byte_changed
+from tests.database import undone
 from tests.ledger.builders import accepted, tamper
 from tests.scheduling.builders import make_server, make_tenant
 from tests.scheduling.live import again, book_is_sound, fund, make_award, make_live_pool, publish, submitted
@@ -97,7 +98,7 @@ def test_one_byte_of_a_record(world: Proven) -> None:
         for column in ("input", "plan"):
             stored = bytes(getattr(answer, column))
             for part in (0.1, 0.5, 0.9):
-                with put_back():
+                with undone():
                     changed = with_one_byte_changed(stored, int(part * len(stored)))
                     tamper(f"UPDATE scheduling_instantanswer SET {column} = %s WHERE id = %s", [changed, answer.pk])  # noqa: S608
                     flaws = findings(world.pool)
@@ -111,7 +112,7 @@ def test_an_answer_that_was_changed_together_with_its_digest_is_decided_otherwis
     plan["bookings"][0]["cost"] += 1
     forged = AnswerContents(contents.input, records.to_bytes(plan))
     digest = answer_link(answer, forged)
-    with put_back():
+    with undone():
         values = [zlib.compress(forged.plan), digest, answer.pk]
         tamper("UPDATE scheduling_instantanswer SET plan = %s, digest = %s WHERE id = %s", values)
         flaws = findings(world.pool)
@@ -127,7 +128,7 @@ def test_the_last_answers_cut_off_with_the_clock_put_back(world: Proven) -> None
     last = Interval.objects.filter(pool=world.pool).order_by("-number")[0]
     number = json.loads(bytes(last.heads))["answers"][0]
     before = InstantAnswer.objects.get(pool=world.pool, number=number - 1)
-    with put_back():
+    with undone():
         tamper("DELETE FROM scheduling_instantanswer WHERE pool_id = %s AND number >= %s", [world.pool.pk, number])
         head = [before.digest, world.pool.pk]
         tamper("UPDATE scheduling_laneclock SET head = %s WHERE pool_id = %s AND lane = 'instant'", head)
@@ -143,7 +144,7 @@ def test_the_end_of_a_chain_that_no_interval_saw_is_named_by_a_seal_of_the_book(
     closed = FeedSeal.objects.order_by("-number")[0]
     noted = [last.digest, closed.digest]
     assert findings(world.pool, known_heads=noted) == []
-    with put_back():
+    with undone():
         tamper("DELETE FROM scheduling_instantanswer WHERE id = %s", [last.pk])
         tamper("DELETE FROM scheduling_feedseal WHERE number = %s", [closed.number])
         head = [before.digest, world.pool.pk]
@@ -165,7 +166,7 @@ def test_every_term_of_an_instant_award(world: Proven) -> None:
     changes |= {"awarded_at": "awarded_at + interval '1 second'", "phase": "'own'", "placement": "'distributed'"}
     changes |= {"allocation": "'[[1, 6, 10, 4, 2]]'", "on_operator": "'[[1, 6, 10, 4, 2]]'", "amounts": "''"}
     for column, change in changes.items():
-        with put_back():
+        with undone():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
             flaws = findings(world.pool)
         named = f"award {award.pk} of job {award.job_id}: {'charges' if column == 'amounts' else column} is"
@@ -176,14 +177,14 @@ def test_a_free_award_that_was_dropped_and_one_that_was_slipped_in(world: Proven
     """No money tells of it; its answer does."""
     answer = answer_to(world, "resold")
     award, job = answer.award_id, answer.job_id
-    with put_back():
+    with undone():
         tamper(
             "DELETE FROM ledger_entry WHERE transaction_id IN (SELECT id FROM ledger_transaction WHERE subject = %s)",
             [f"job:{job}"],
         )
         tamper("DELETE FROM scheduling_award WHERE id = %s", [award])
         assert f"answer {answer.number} of pool {world.pool.pk}: job {job} has no award" in findings(world.pool)
-    with put_back():
+    with undone():
         tamper(
             "INSERT INTO scheduling_award SELECT (jsonb_populate_record(NULL::scheduling_award, to_jsonb(a) ||"
             ' \'{"id": 9000, "attempt": 7, "paid": 0, "owners": [], "amounts": ""}\')).*'
@@ -198,7 +199,7 @@ def test_a_charge_is_proved_from_its_answer(world: Proven) -> None:
     verified = charge_verify(job_id=job)
     assert not isinstance(verified, Refused)
     assert (verified.findings, verified.answers, len(verified.awards)) == ((), 1, 1)
-    with put_back():
+    with undone():
         tamper("UPDATE scheduling_award SET workers = workers + 1 WHERE job_id = %s", [job])
         changed = charge_verify(job_id=job)
     assert not isinstance(changed, Refused)

@@ -25,8 +25,8 @@ from scheduling.models import Interval, Pool
 from tenants.access import Refused
 from tenants.models import Tenant
 from tenants.scoping import scope
-from tests.audit.test_tampering import put_back, with_one_byte_changed
-from tests.database import run
+from tests.audit.test_tampering import with_one_byte_changed
+from tests.database import run, undone
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.builders import tell_history
 from tests.scheduling.markets import at, make_renting, make_waiting, run_slots
@@ -139,7 +139,7 @@ def test_market_goes_on_from_a_base_that_somebody_changed(pool: Pool) -> None:
     base = Interval.objects.filter(pool=pool, base=None).latest("number")
     changed = zlib.compress(zlib.decompress(bytes(base.plan)).replace(b'"frontier":', b'"frontier":1'))
     for value in (b"nonsense", changed):
-        with put_back(), mock.patch.object(chain, "REACH", 99):
+        with undone(), mock.patch.object(chain, "REACH", 99):
             assert base_for(pool.pk, last.number + 1, at(pool, slot)) == base
             put("plan", value, base)
             following = run_slots(pool, SLOTS + 1, slot)[-1]
@@ -209,7 +209,7 @@ def changes(interval: Interval) -> Iterator[tuple[str, object]]:
 def test_delta_that_was_changed_is_named_from_its_own_number_on_too(pool: Pool) -> None:
     interval = with_base(pool)[2]
     for column, value in changes(interval):
-        with put_back():
+        with undone():
             put(column, value, interval)
             for first in (1, interval.number):
                 assert named(pool, first=first) == {interval.number}, (column, value)
@@ -223,7 +223,7 @@ def test_base_of_another_interval_is_named_also_where_it_has_the_same_rows(pool:
     interval = with_base(pool)[2]
     for other in rows(pool):
         if other.pk not in (interval.base_id, interval.pk):
-            with put_back():
+            with undone():
                 put("base_id", other.pk, interval)
                 assert named(pool, first=interval.number) == {interval.number}
 
@@ -235,16 +235,16 @@ def test_base_that_was_changed_is_named_with_those_that_are_told_by_it(pool: Poo
     by_it = {row.number for row in with_base(pool) if row.base_id == base.pk}
     content = zlib.decompress(bytes(base.view))
     place = content.index(b'"number":') + len(b'"number":')
-    with put_back():
+    with undone():
         put("view", zlib.compress(with_one_byte_changed(content, place)), base)
         assert base.number in named(pool)
         assert named(pool, first=base.number + 1) <= by_it
     for column, value in (("view", b"nonsense"), ("plan", b"nonsense"), ("view", b""), ("digest", "1" * 64)):
-        with put_back():
+        with undone():
             put(column, value, base)
             assert named(pool) >= {base.number} | by_it, column
             assert named(pool, first=base.number + 1) >= by_it, column
-    with put_back():
+    with undone():
         tamper("DELETE FROM scheduling_interval WHERE id = %s", [base.pk])
         assert named(pool) >= by_it
 
