@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.helpers import complete_social_login
 from django.contrib.auth import logout
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -104,6 +107,18 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if invitations_to(proved, timezone.now()) or claims_join_any(claims_of(sociallogin)):
             return True
         return any_may_be_asked()
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
+        """Make the account. Where somebody else, or the same person in another window, has got one with this address at
+        the same moment, the log-in begins anew and meets that account."""
+        try:
+            with transaction.atomic():
+                saved: User = super().save_user(request, sociallogin, form)
+        except IntegrityError:
+            if not User.objects.filter(email=sociallogin.user.email).exists():
+                raise
+            raise ImmediateHttpResponse(complete_social_login(request, sociallogin)) from None
+        return saved
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
         user: User = super().populate_user(request, sociallogin, data)

@@ -18,12 +18,14 @@ from allauth.account.forms import (
 from allauth.core import context
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django import forms
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
 
 from tenants.adapters import invitation_of
 from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST
 from tenants.log_in_limits import code_try, mail_try, right
-from tenants.models import AuditEntry, Tenant
+from tenants.models import AuditEntry, Tenant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, ScopePreset
 
@@ -54,6 +56,19 @@ class InvitedSignupForm(SignupForm):  # type: ignore[misc]
             self.fields["email"].disabled = True
             self.initial["email"] = invitation.email
             self.fields["email"].help_text = "The address that was invited."
+
+    def try_save(self, request: HttpRequest) -> tuple[User | None, HttpResponse | None]:
+        """Make the account. Where somebody else has got one with this address since the form was checked, the visitor
+        is answered as if the form were checked only now."""
+        try:
+            with transaction.atomic():
+                answer: tuple[User | None, HttpResponse | None] = super().try_save(request)
+        except IntegrityError:
+            self.clean_email()
+            if not self.account_already_exists:
+                raise
+            answer = super().try_save(request)
+        return answer
 
 
 class MemberLoginForm(LoginForm):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
-from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, address_refusal, reason_refusal
+from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, address_refusal, reason_refusal, row_store
 from tenants.services.token_ends import tokens_of_staff_end
 
 
@@ -33,7 +33,10 @@ def person_create(
         return refusal
     if User.objects.filter(email=email).exists():
         return Refused("address_taken", f"There is an account for {email} already.")
-    user = User.objects.create_user(email, password, name=name)
+    user = User(email=email, name=name)
+    user.set_password(password)
+    if refusal := row_store(user, "address_taken"):
+        return refusal
     EmailAddress.objects.create(user=user, email=email, verified=True, primary=True)
     history.append(
         at=at,

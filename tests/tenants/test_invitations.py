@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+import threading
 from datetime import timedelta
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
 from django.core import mail
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
 from tenants import services
+from tenants.adapters import AccountAdapter
 from tenants.models import Invitation, Membership, User
 from tenants.roles import OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of, user_tenants
 from tenants.services import IssuedInvitation, token_hash
 from tenants.zones import COOKIE
+from tests.patience import PATIENCE
 from tests.tenants.builders import (
     NOW,
     PASSWORD,
@@ -239,6 +246,27 @@ def test_stranger_does_not_sign_up_with_a_name_that_cannot_be_seen(owner, name: 
     form = {"name": name, "email": GUEST, "password1": PASSWORD, "password2": PASSWORD}
     assert 'class="error"' in browser.post("/accounts/signup/", form).content.decode()
     assert not User.objects.filter(email=GUEST).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_sign_up_at_once_with_one_invitation_one_has_an_account(monkeypatch) -> None:
+    """The second is answered as a moment later: as if the account were theirs."""
+    issued = invite(make_member(make_tenant("lumen"), OWNER), at=timezone.now())
+    barrier, save = threading.Barrier(2, timeout=PATIENCE), DefaultAccountAdapter.save_user
+
+    def save_together(adapter: AccountAdapter, *arguments: Any, **named: Any) -> User:
+        barrier.wait()  # both have found the address free
+        return save(adapter, *arguments, **named)
+
+    monkeypatch.setattr(DefaultAccountAdapter, "save_user", save_together)
+    browsers = Client(), Client()
+    for browser in browsers:
+        browser.get(f"/invitation/{issued.token}/")
+    form = {"name": "Gus Guest", "password1": PASSWORD, "password2": PASSWORD}
+    answers = in_threads(*[partial(browser.post, "/accounts/signup/", form) for browser in browsers])
+    assert [(each.status_code, each["Location"]) for each in answers] == [(302, "/accounts/confirm-email/")] * 2
+    (guest,) = User.objects.filter(email=GUEST)
+    assert EmailAddress.objects.get(email=GUEST).user == guest
 
 
 def test_sign_up_without_an_invitation_is_closed() -> None:

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 
 from tenants import services
 from tenants.access import Refused
-from tenants.models import AuditEntry, Membership, StaffGrant, Tenant
+from tenants.models import AuditEntry, Membership, StaffGrant, Tenant, User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, TENANT_ROLES, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of, staff_roles, user_tenants
@@ -198,6 +198,16 @@ def test_of_tenants_that_are_made_at_once_under_one_name_there_is_one() -> None:
         assert sum(isinstance(each, Tenant) for each in outcomes) == 1
         sentences = [each.sentence for each in outcomes if isinstance(each, Refused)]
         assert sentences == ["There is such a tenant already."] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_accounts_that_are_made_at_once_with_one_address_there_is_one() -> None:
+    def make() -> object:
+        return services.person_create(email="ines@lumen.example", name="", password=None, by=SYSTEM, reason=WHY, at=NOW)
+
+    outcomes = in_threads(*[make] * 4)
+    assert sorted(each.code for each in outcomes if isinstance(each, Refused)) == ["address_taken"] * 3
+    assert User.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import requests
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
 from tenants import services
+from tenants.adapters import SocialAccountAdapter
 from tenants.models import User
 from tenants.roles import OWNER, VIEWER
 from tests.patience import PATIENCE
 from tests.tenants.builders import access, done, make_member, make_person, make_tenant
 from tests.tenants.provider import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
+from tests.tenants.test_members import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -142,6 +149,47 @@ def test_invited_person_comes_in_without_the_link_where_the_provider_proves_the_
     browser = Client()
     assert "invites you to lumen" in sign_on(browser).content.decode()
     assert logged_in_as(browser) == EMAIL
+
+
+@pytest.mark.django_db(transaction=True)
+def test_person_who_comes_in_two_windows_at_once_is_logged_in_in_both(provider, monkeypatch) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    done(services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    barrier, save = threading.Barrier(2, timeout=PATIENCE), DefaultSocialAccountAdapter.save_user
+
+    def save_together(adapter: SocialAccountAdapter, *arguments: Any, **named: Any) -> User:
+        barrier.wait()  # neither has found an account
+        return save(adapter, *arguments, **named)
+
+    monkeypatch.setattr(DefaultSocialAccountAdapter, "save_user", save_together)
+    browsers = Client(), Client()
+    answers = in_threads(*[partial(sign_on, browser) for browser in browsers])
+    assert [each.status_code for each in answers] == [200, 200]
+    assert [logged_in_as(browser) for browser in browsers] == [EMAIL, EMAIL]
+    assert EmailAddress.objects.get(email=EMAIL).user == User.objects.get(email=EMAIL)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_account_by_single_sign_on_at_the_moment_of_a_sign_up_is_refused_as_later(provider, monkeypatch) -> None:
+    """Whoever signs up has not proved the address yet, so single sign-on must not log in to that account."""
+    owner = make_member(make_tenant("lumen"), OWNER)
+    done(services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    save = DefaultSocialAccountAdapter.save_user
+
+    def save_too_late(adapter: SocialAccountAdapter, *arguments: Any, **named: Any) -> User:
+        sign_up = partial(User.objects.create_user, EMAIL, "a password of somebody's")
+        in_threads(sign_up)  # on a connection of its own
+        return save(adapter, *arguments, **named)
+
+    monkeypatch.setattr(DefaultSocialAccountAdapter, "save_user", save_too_late)
+    browser = Client()
+    at_once = sign_on(browser)
+    assert logged_in_as(browser) is None
+    monkeypatch.undo()
+    provider.person |= {"sub": "5"}
+    assert sign_on(Client()).redirect_chain == at_once.redirect_chain
 
 
 def test_name_from_the_provider_that_cannot_be_seen_is_none(provider) -> None:
