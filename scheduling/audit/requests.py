@@ -29,6 +29,7 @@ from scheduling.models import (
     WorkState,
 )
 from tenants.access import Access, Refused
+from tenants.models import User
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
@@ -98,9 +99,12 @@ def _is_there(pool: Pool | None, number: int | None) -> bool:
     return number is not None and Interval.objects.filter(pool=pool, number=number).exists()
 
 
+@transaction.atomic
 def _start(run: AuditRun, by: Access, at: datetime) -> AuditRun | Refused:
     if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
+    if by.user is not None:  # their requests are counted one after the other
+        User.objects.select_for_update(no_key=True).get(pk=by.user.pk)
     waiting = AuditRun.objects.filter(asked_by=by.user, state__in=OPEN_AUDITS)
     if waiting.count() >= MOST_WAITING:
         return TOO_MANY

@@ -101,14 +101,17 @@ def program_register(
     flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, by.tenant)]
     if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
         return invalid_program(flaws)
+    rows = CatalogueProgram.objects.filter(tenant=by.tenant)
+    is_there = rows.filter(name=program.name).exists()
+    if by.tenant is not None and (archive is not None or not is_there):
+        Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant.pk)  # what it has is counted one after the other
     if refusal := _archive_refusal(program, archive, by.tenant):
         return refusal
-    # 2. Lock its row, as versions of one program are made one after the other.
-    rows = CatalogueProgram.objects.filter(tenant=by.tenant)
-    if is_new is False and not rows.filter(name=program.name).exists():
+    if is_new is False and not is_there:
         return UNKNOWN_PROGRAM
-    if not rows.filter(name=program.name).exists() and _are_too_many(rows, program.name):
+    if not is_there and _are_too_many(rows, program.name):
         return TOO_MANY
+    # 2. Lock its row, as versions of one program are made one after the other.
     offered = None if tenants is None else sorted(set(tenants))
     new_row = CatalogueProgram(tenant=by.tenant, name=program.name, tenants=offered, created_at=at)
     CatalogueProgram.objects.bulk_create([new_row], ignore_conflicts=True)
@@ -207,11 +210,11 @@ def programs_allow(
 
 
 def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
-    """Return whether an owner has as many programs of this kind as it may: made of batch scripts, or others."""
-    from_scripts = Q(name__endswith=FROM_SCRIPT)
+    """Return whether an owner has as many other programs of this kind as it may: made of batch scripts, or others."""
+    others, from_scripts = programs.exclude(name=name), Q(name__endswith=FROM_SCRIPT)
     if name.endswith(FROM_SCRIPT):
-        return programs.filter(from_scripts).count() >= MOST_SCRIPTS
-    return programs.exclude(from_scripts).count() >= MOST_PROGRAMS
+        return others.filter(from_scripts).count() >= MOST_SCRIPTS
+    return others.exclude(from_scripts).count() >= MOST_PROGRAMS
 
 
 def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from scheduling.models.jobs import SavedView
 from tenants.access import Access, Refused
+from tenants.models import User
 from tenants.names import is_blank
 from tenants.roles import Permission
 from tenants.scoping import scope
@@ -29,6 +30,7 @@ def view_save(*, name: str, query: str, by: Access) -> SavedView | Refused:
     if len(query) > LONGEST_QUERY:
         return BAD_QUERY
     with scope(by.tenant):
+        User.objects.select_for_update(no_key=True).get(pk=by.user.pk)  # their views are counted one after the other
         mine = SavedView.objects.filter(person=by.user)
         if mine.exclude(name=name).count() >= MOST:
             return TOO_MANY

@@ -22,6 +22,7 @@ from scheduling.market.view import arrival_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.models import User
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED
 
@@ -94,6 +95,8 @@ def study_create(
     except BadScenario as error:
         return Refused("invalid_study", f"{error}.")
     with transaction.atomic():
+        if by.user is not None:  # their studies are counted one after the other
+            User.objects.select_for_update(no_key=True).get(pk=by.user.pk)
         mine = LabStudy.objects.filter(asked_by=by.user, state__in=STUDY_AT_WORK)
         if mine.count() >= MOST_OPEN:
             return TOO_MANY

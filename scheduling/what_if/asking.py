@@ -6,6 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Count, Q
 
 from scheduling.core import records
@@ -18,6 +19,7 @@ from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
 from scheduling.what_if.seen import WhatIfSeen, seen_all, view_of
 from tenants.access import Access, Refused
+from tenants.models import Tenant, User
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
@@ -73,20 +75,27 @@ def what_if_start(
         interval = Interval.objects.filter(pool=pool_id, number=number).first()
         if interval is None:
             return Misasked(UNKNOWN_INTERVAL.code, UNKNOWN_INTERVAL.sentence, "interval")
-        if refusal := _cannot(interval, job, field, value) or _too_many(job.tenant_id, by, at):
+        if refusal := _cannot(interval, job, field, value):
             return refusal
-        row = WhatIf.objects.create(
-            tenant_id=job.tenant_id,
-            interval=interval,
-            job=job,
-            field=field,
-            said=value_of(job, field),
-            instead=value,
-            total=STEPS,
-            asked_by=by.user,
-            asked_at=at,
-            expires_at=at + RETENTION,
-        )
+        with transaction.atomic():
+            # The questions of a tenant, and those of a person, are counted one after the other.
+            Tenant.objects.select_for_update(no_key=True).get(pk=job.tenant_id)
+            if by.user is not None:
+                User.objects.select_for_update(no_key=True).get(pk=by.user.pk)
+            if refusal := _too_many(job.tenant_id, by, at):
+                return refusal
+            row = WhatIf.objects.create(
+                tenant_id=job.tenant_id,
+                interval=interval,
+                job=job,
+                field=field,
+                said=value_of(job, field),
+                instead=value,
+                total=STEPS,
+                asked_by=by.user,
+                asked_at=at,
+                expires_at=at + RETENTION,
+            )
         return view_of(row, by)
 
 

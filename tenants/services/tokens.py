@@ -16,7 +16,7 @@ from django.db import transaction
 
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.models import ApiToken
+from tenants.models import ApiToken, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import SCOPES, STAFF_ROLES, Permission
 from tenants.services.invitations import token_hash
@@ -99,6 +99,7 @@ def _creation_refusal(
         return Refused("invalid_expiry", f"A token expires in the next {LONGEST_LIFE.days} days.")
     if by.token is not None and (not set(scopes) <= set(by.token.scopes) or expires_at > by.token.expires_at):
         return Refused("beyond_token", "A token makes no token that may more, or lives longer, than itself.")
+    User.objects.select_for_update(no_key=True).get(pk=by.user.pk)  # their tokens are counted one after the other
     working = ApiToken.objects.filter(user=by.user, tenant=by.tenant, revoked_at=None, expires_at__gt=at)
     if working.count() >= MOST_TOKENS:
         return Refused("too_many_tokens", f"{MOST_TOKENS} of your tokens work already. Revoke one first.")
