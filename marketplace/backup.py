@@ -46,6 +46,7 @@ PURPOSE = b"whose key a backup belongs to"
 BACKUP_ACTION = "backup_make"  # name of a backup in the history
 # Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
 KNOWN_OUTSIDE = ("scheduling_trainingjob", "scheduling_event")
+NO_RIGHT = re.compile(r"permission denied|may lack SELECT privilege")  # in what PostgreSQL's programs say
 SKIPPED = 1_000_000  # numbers; more than any installation uses between two backups
 
 
@@ -339,8 +340,10 @@ def _run(program: str, arguments: list[str]) -> str:
     named = {name: value for name, value in environment.items() if value}
     ended = subprocess.run(words, env=named, capture_output=True, text=True, check=False)
     if ended.returncode:
-        owner = "" if has_owner() or "permission denied" not in ended.stderr else " Say DATABASE_OWNER_URL as well."
-        raise BackupFailed(f"{program} failed: {ended.stderr.strip()[-2_000:]}.{owner}")
+        if NO_RIGHT.search(ended.stderr) and not has_owner():
+            raise BackupFailed(f"{program} needs more rights than DATABASE_URL gives. Say DATABASE_OWNER_URL as well.")
+        error, *_ = ended.stderr.split("\nCommand was:")  # what follows is SQL, often of many lines
+        raise BackupFailed(f"{program} failed: {error.strip()[-2_000:]}.")
     return ended.stdout
 
 

@@ -177,6 +177,19 @@ def test_what_is_no_whole_backup_or_anothers_is_refused_and_nothing_is_written(t
     assert rows_of(elsewhere, tables=()) == []
 
 
+def test_role_that_serves_is_told_that_it_takes_the_owner_and_nothing_else(tmp_path: Path, elsewhere: str) -> None:
+    here = installation(tmp_path / "here", connection.settings_dict["NAME"], secrets.token_urlsafe(50))
+    serving = here | {"DATABASE_OWNER_URL": ""}
+    refused = manage(serving, "backup", tmp_path / "backup")
+    sentence = "needs more rights than DATABASE_URL gives. Say DATABASE_OWNER_URL as well.\n"
+    assert refused.stderr == f"CommandError: pg_dump {sentence}"
+    assert manage(here, "backup", tmp_path / "backup").returncode == 0
+    there = installation(tmp_path / "there", elsewhere, here["SECRET_KEY"]) | {"DATABASE_OWNER_URL": ""}
+    refused = manage(there, "restore", tmp_path / "backup")
+    assert refused.stderr == f"CommandError: pg_restore {sentence}"
+    assert rows_of(elsewhere, tables=()) == []
+
+
 @pytest.mark.wide
 def test_backup_of_a_newer_version_is_refused_and_nothing_is_written(tmp_path: Path, elsewhere: str) -> None:
     key = secrets.token_urlsafe(50)
