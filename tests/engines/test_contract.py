@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import timedelta
+from errno import EACCES
+from itertools import count
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, ProgrammingError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
@@ -19,6 +22,7 @@ from marketplace import addresses
 from scheduling.engines.base import (
     RUNNING,
     UNKNOWN,
+    ClusterFinding,
     Fault,
     Gang,
     Generation,
@@ -29,7 +33,7 @@ from scheduling.engines.base import (
     Timings,
     merged,
 )  # fmt: skip
-from scheduling.management.commands.engine import Command, Lease, _listener, _mine, connection_words
+from scheduling.management.commands.engine import Command, Hindrance, Lease, _listener, _mine, connection_words
 from scheduling.models import Award, AwardState, Run, RunState
 from scheduling.runs.runs import runs_tick
 from scheduling.runs.watch import runs_watch
@@ -156,6 +160,76 @@ def test_lease_is_renewed_while_the_loop_is_slow_but_not_where_it_stands_still()
     until(lambda: engine.touched >= 2)
     lease.end()
     assert not lease._thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_folder_that_may_not_be_written_is_in_the_log_once_and_once_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine: Any = Silent()
+    command, tries = Command(), count(1)
+    command.has_signal = False
+
+    def touch() -> None:
+        number = next(tries)
+        command.has_signal = number == 12
+        if number <= 8 and number != 5:
+            raise PermissionError(EACCES, "Permission denied", "/runs/alive")
+
+    place = "scheduling.management.commands.engine"
+    monkeypatch.setattr(engine, "touch", touch)
+    monkeypatch.setattr(engine, "check", lambda _: [ClusterFinding("A warning.", breaks=False)], raising=False)
+    monkeypatch.setattr(f"{place}.time.sleep", lambda _: None)
+    monkeypatch.setattr(f"{place}.Lease.start", lambda _: None)  # the lease has a log of its own
+    monkeypatch.setattr(f"{place}.LOOK_SECONDS", 0.05)
+    with caplog.at_level(logging.WARNING, logger=place):
+        command._run(engine)
+    reason = "[Errno 13] Permission denied: '/runs/alive'"
+    assert [record.getMessage() for record in caplog.records] == [
+        "A warning.",
+        f"the engine cannot work; what runs goes on: {reason}",
+        "the engine works again",
+    ]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_lease_that_cannot_be_renewed_is_in_the_log_once_and_once_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine: Any = Silent()
+    lease, answers = Lease(engine), iter([OSError("full"), OSError("full"), None, None, OSError("gone")])
+
+    def touch() -> None:
+        if (error := next(answers)) is not None:
+            raise error
+
+    monkeypatch.setattr(engine, "touch", touch)
+    for _ in range(5):
+        lease.renew(time.monotonic())
+    failed = "the lease could not be renewed"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{failed}: full",
+        "the lease is renewed again",
+        f"{failed}: gone",
+    ]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_fault_of_our_own_keeps_its_traceback_and_another_outage_is_another_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hindrance, outage = (
+        Hindrance("it cannot work", "it works again"),
+        psycopg.OperationalError("no connection\nIs it there?"),
+    )
+    for error in (ProgrammingError("no such column"), outage, outage, OSError("gone"), OSError("gone")):
+        hindrance.log(error)
+    assert [record.getMessage() for record in caplog.records] == [
+        "it cannot work: no such column",
+        "it cannot work: no connection",
+        "it cannot work: gone",
+    ]
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False, False]
 
 
 @pytest.mark.django_db(transaction=True)

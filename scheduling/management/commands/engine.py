@@ -33,6 +33,7 @@ from scheduling.runs.read_ran import HEADS, charged_against_ran
 from scheduling.runs.runs import next_start, runs_reconcile, runs_tick
 from tenants.access import Refused, access_of_system
 from tenants.csv_files import csv_pieces
+from tenants.failures import unavailable_of
 from tenants.ledger.management.base import DatabaseCommand
 from tenants.patience import process_is
 from tenants.scoping import scope_disabled
@@ -123,7 +124,10 @@ class Command(DatabaseCommand):
     def _run(self, engine: Engine) -> None:
         self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
         reconciled = False  # True once this process has held the engine's lock
-        lease = Lease(engine)
+        lease, self.hindrance = (
+            Lease(engine),
+            Hindrance("the engine cannot work; what runs goes on", "the engine works again"),
+        )
         while not self.has_signal:
             try:
                 with _listener() as listener:
@@ -134,14 +138,14 @@ class Command(DatabaseCommand):
                         time.sleep(0.2)
                     if not reconciled and not self.has_signal:
                         lease.start()  # first, as what follows may take long
-                        if engine.name == LOCAL:
+                        if engine.name == LOCAL and not self.hindrance.lasts:
                             for finding in engine.check({}):
                                 log.warning(finding.sentence)
                         runs_reconcile(engine=engine, at=timezone.now())
                         reconciled = True
                     self._work(engine, lease, listener)
-            except (DatabaseError, psycopg.Error, OSError):
-                log.warning("the database does not answer, or a disk is full or gone; what runs goes on", exc_info=True)
+            except (DatabaseError, psycopg.Error, OSError) as error:
+                self.hindrance.log(error)
                 lease.keep()
                 connections.close_all()
                 time.sleep(LOOK_SECONDS)
@@ -161,10 +165,38 @@ class Command(DatabaseCommand):
             if time.monotonic() - self.told_at > PULSE_SECONDS:
                 self.told_at = time.monotonic()
                 engine_pulse(engine=engine, alerts=report.alerts, figures=self.figures.text(), at=timezone.now())
+            self.hindrance.log_end()
             starts = next_start(at=timezone.now())
             seconds = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
             for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, seconds)), stop_after=1):
                 pass
+
+
+class Hindrance:
+    """What keeps the engine from one of its works, try after try. The log has it once as it begins, and once as it
+    ends: an outage would fill it otherwise."""
+
+    def __init__(self, sentence: str, end: str) -> None:
+        self._sentence, self._end = sentence, end
+        self._kind: type[Exception] | None = None  # of the last try's error, if it had one
+
+    @property
+    def lasts(self) -> bool:
+        return self._kind is not None
+
+    def log(self, error: Exception) -> None:
+        """Log the error, unless the try before had one of its kind. A traceback is there for faults of our own."""
+        if type(error) is not self._kind:
+            is_ours = not isinstance(error, OSError) and unavailable_of(error) is None
+            reason = str(error).partition("\n")[0]
+            log.warning("%s: %s", self._sentence, reason, exc_info=error if is_ours else None)
+        self._kind = type(error)
+
+    def log_end(self) -> None:
+        """Log that a try had no error, if the one before had."""
+        if self._kind is not None:
+            log.warning(self._end)
+        self._kind = None
 
 
 class Lease:
@@ -174,6 +206,7 @@ class Lease:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._kept_at = time.monotonic()
+        self._hindrance = Hindrance("the lease could not be renewed", "the lease is renewed again")
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
@@ -198,8 +231,10 @@ class Lease:
         if now - self._kept_at < self.engine.timings.spare:
             try:
                 self.engine.touch()
-            except OSError:
-                log.warning("the lease could not be renewed", exc_info=True)
+            except OSError as error:
+                self._hindrance.log(error)
+            else:
+                self._hindrance.log_end()
 
     def _run(self) -> None:
         while not self._ended.wait(1.0):
