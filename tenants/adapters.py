@@ -18,7 +18,7 @@ from django.utils import timezone
 from tenants.joining import any_may_be_asked
 from tenants.log_in_limits import password_try, person_known, right, strangers_forget
 from tenants.models import Invitation, User
-from tenants.names import is_blank
+from tenants.names import in_printable, is_blank
 from tenants.selectors import invitation_by_hash, invitations_to
 from tenants.services import claims_apply, claims_join_any, invitation_state
 from tenants.services.members import address_refusal
@@ -123,6 +123,6 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
         user: User = super().populate_user(request, sociallogin, data)
         user.email = user.email.lower()
-        name = (data.get("name") or "")[:120]
+        name = in_printable(data.get("name") or "")[:120]
         user.name = "" if is_blank(name) else name
         return user

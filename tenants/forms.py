@@ -26,7 +26,7 @@ from tenants.adapters import invitation_of
 from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST
 from tenants.log_in_limits import code_try, mail_try, right
 from tenants.models import AuditEntry, Tenant, User
-from tenants.names import UNSEEN_NAME, is_blank
+from tenants.names import name_flaw
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, ScopePreset
 
 ADDRESS = "E-mail address"
@@ -43,8 +43,8 @@ class InvitedSignupForm(SignupForm):  # type: ignore[misc]
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if is_blank(name):
-            raise forms.ValidationError(UNSEEN_NAME)
+        if flaw := name_flaw(name):
+            raise forms.ValidationError(flaw)
         return name
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,11 +1,13 @@
 """Whether a text can be seen, and how a name stands in a line of text. A name of blanks alone is refused: nobody could
-find, say or click it."""
+find, say or click it. So is one with characters that change how the text around it is read: it would look like another.
+Names from before that rule are kept."""
 
 from __future__ import annotations
 
 import unicodedata
 
 UNSEEN_NAME = "A name has at least one character that can be seen."
+UNPRINTABLE_NAME = "A name has no control or format characters, such as one that turns the direction of what follows."
 # Unicode counts these among letters and signs, but nothing is drawn for them: fillers of Hangul and hieroglyphs, the
 # empty pattern of Braille, and a note without a head.
 _EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U00013441\U00013442")
@@ -25,3 +27,16 @@ def can_be_seen(sign: str) -> bool:
 def is_blank(text: str) -> bool:
     """Return whether the text is empty, or nothing in it can be seen."""
     return not any(can_be_seen(sign) for sign in text)
+
+
+def name_flaw(name: str) -> str:
+    """Return why nobody may have this name from now on, or an empty text. Names of jobs have the same rule."""
+    if is_blank(name):
+        return UNSEEN_NAME
+    return "" if name.isprintable() else UNPRINTABLE_NAME
+
+
+def in_printable(text: str) -> str:
+    """Return the text in one line, without what a name may not have: for names that come from another system, whose
+    bearers cannot change them here."""
+    return "".join(sign for sign in in_one_line(text) if sign.isprintable())

@@ -13,7 +13,7 @@ from django.db.models import Model
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Invitation, JoinRequest, JoinState, Membership, Tenant, User
-from tenants.names import UNSEEN_NAME, is_blank
+from tenants.names import is_blank, name_flaw
 from tenants.roles import OPERATOR, OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
 from tenants.selectors import addresses_of
@@ -98,9 +98,10 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
         return refusal
     if slug == OPERATOR_NAME:
         return RESERVED_SLUG
-    if is_blank(name):
-        return Refused("invalid_tenant", UNSEEN_NAME)
-    tenant = Tenant(slug=slug, name=name.strip())
+    name = name.strip()
+    if flaw := name_flaw(name):
+        return Refused("invalid_tenant", flaw)
+    tenant = Tenant(slug=slug, name=name)
     if refusal := row_refusal(tenant, "invalid_tenant") or row_store(tenant, "invalid_tenant"):
         return refusal
     history.append(

@@ -10,7 +10,7 @@ from django.db import transaction
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
-from tenants.names import UNSEEN_NAME, is_blank
+from tenants.names import name_flaw
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
 from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, address_refusal, reason_refusal, row_store
 from tenants.services.token_ends import tokens_of_staff_end
@@ -26,8 +26,8 @@ def person_create(
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
         return refusal
-    if name and is_blank(name):
-        return Refused("invalid_person_name", UNSEEN_NAME)
+    if name and (flaw := name_flaw(name)):
+        return Refused("invalid_person_name", flaw)
     email = email.strip().lower()
     if refusal := address_refusal(email):
         return refusal

@@ -238,8 +238,8 @@ def test_stranger_signs_up_by_invitation_proves_the_address_and_joins(owner) -> 
     assert "Welcome to Lumen Lab" in browser.get("/t/lumen/", follow=True).content.decode()
 
 
-@pytest.mark.parametrize("name", [" ", "\u3164", "\u200b \u200b"], ids=ascii)
-def test_stranger_does_not_sign_up_with_a_name_that_cannot_be_seen(owner, name: str) -> None:
+@pytest.mark.parametrize("name", [" ", "\u3164", "\u200b \u200b", "Gus \u202etseuG"], ids=ascii)
+def test_stranger_does_not_sign_up_with_a_name_that_cannot_be_seen_or_turns_others(owner, name: str) -> None:
     link = link_from(client_of(owner.user).post("/t/lumen/invitations/", {"email": GUEST, "role": SUBMITTER}))
     browser = Client()
     browser.get(link)

@@ -1,4 +1,5 @@
-"""A name of which nothing can be seen is refused, whoever asks and by whichever door."""
+"""A name of which nothing can be seen, or that turns what stands around it, is refused, whoever asks and by whichever
+door."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 
 from tenants import services
 from tenants.access import Refused
-from tenants.names import is_blank
+from tenants.names import UNPRINTABLE_NAME, in_printable, is_blank, name_flaw
 from tenants.roles import OWNER
 from tests.tenants.builders import NOW, SYSTEM, WHY, access, make_member, make_tenant
 
@@ -51,6 +52,22 @@ def test_nothing_of_a_tenant_bears_a_name_that_cannot_be_seen() -> None:
     assert code(services.tenant_create(slug="new", name=UNSEEN, by=SYSTEM, reason=WHY, at=NOW)) == "invalid_tenant"
     assert code(services.token_create(name=UNSEEN, scopes=["jobs:read"], by=by, at=NOW)) == "invalid_token_name"
     assert code(services.token_create(name=" ", scopes=["jobs:read"], by=by, at=NOW)) == "invalid_token_name"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u200f", "\u200b", "\x1b", "\n"], ids=ascii)
+def test_name_does_not_change_how_the_text_around_it_is_read(sign: str) -> None:
+    name, new = f"Lumen{sign}baL", {"by": SYSTEM, "reason": WHY, "at": NOW}
+    assert code(services.tenant_create(slug="new", name=name, **new)) == "invalid_tenant"
+    assert code(services.person_create(email="a@x.example", name=name, password=None, **new)) == "invalid_person_name"
+    assert name_flaw(name) == UNPRINTABLE_NAME
+    assert in_printable(name) == ("Lumen baL" if sign == "\n" else "LumenbaL")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["Inés Åström", "李 明", "עדה", "أحمد", "O'Neill-Ito", "Anne \N{SNOWMAN}"])
+def test_name_may_be_in_any_script(name: str) -> None:
+    assert services.tenant_create(slug="new", name=f" {name} ", by=SYSTEM, reason=WHY, at=NOW).name == name
 
 
 @pytest.mark.django_db

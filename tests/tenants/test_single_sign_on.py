@@ -204,6 +204,14 @@ def test_name_from_the_provider_that_cannot_be_seen_is_none(provider) -> None:
     assert str(User.objects.get(email=EMAIL)) == EMAIL
 
 
+def test_name_from_the_provider_is_kept_without_what_turns_the_text_around_it(provider) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    done(services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines\u202e\nLind"}
+    sign_on(Client())
+    assert str(User.objects.get(email=EMAIL)) == "Ines Lind"
+
+
 def test_answer_that_nobody_asked_for_is_refused(provider) -> None:
     make_person(EMAIL)
     provider.person = {"sub": "1", "email": EMAIL, "email_verified": True}
