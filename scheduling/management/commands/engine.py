@@ -124,10 +124,8 @@ class Command(DatabaseCommand):
     def _run(self, engine: Engine) -> None:
         self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
         reconciled = False  # True once this process has held the engine's lock
-        lease, self.hindrance = (
-            Lease(engine),
-            Hindrance("the engine cannot work; what runs goes on", "the engine works again"),
-        )
+        lease = Lease(engine)
+        self.hindrance = Hindrance("the engine cannot work; what runs goes on", "the engine works again")
         while not self.has_signal:
             try:
                 with _listener() as listener:
