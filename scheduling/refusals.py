@@ -167,7 +167,12 @@ class MarketRefusal(RefusalCode):
     TOO_MANY_IN_ALL = "too_many_in_all", LATER, "too many questions wait in all", "Try again in a minute."
     UNKNOWN_STUDY = "unknown_study", FINAL, "there is no such study", "Check the number."
     INVALID_STUDY = "invalid_study", FINAL, "the study cannot be as it is written", "The sentence names the place."
-    STUDY_TOO_LARGE = "study_too_large", FINAL, "the files of the study are too large", "Pack the log with gzip."
+    STUDY_TOO_LARGE = (
+        "study_too_large",
+        FINAL,
+        "the files of the study are too large",
+        "Pack the log with gzip, unless it is.",
+    )
     STUDIES_WAITING = "studies_waiting", LATER, "too many studies of the person are not done yet", "Wait for one."
     TOO_MANY_STUDIES = "too_many_studies", LATER, "too many studies are kept", "Remove one first."
     STUDY_NOT_READY = "study_not_ready", LATER, "the study is not waiting to be started", "Look at its state."

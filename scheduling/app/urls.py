@@ -87,7 +87,7 @@ lab_patterns = [
     path("<int:pk>/cancel/", studies.lab_called_off, name="lab_cancel"),
     path("<int:pk>/resume/", studies.lab_resumed, name="lab_resume"),
     path("<int:pk>/show/", studies.lab_shown, name="lab_show"),
-    path("<int:pk>/remove/", studies.lab_removed, name="lab_remove"),
+    path("<int:pk>/remove/", studies.lab_remove, name="lab_remove"),
     path("<int:pk>/report/", studies.lab_file, {"what": "report"}, name="lab_report"),
     path("<int:pk>/figures/", studies.lab_file, {"what": "figures"}, name="lab_figures"),
 ]

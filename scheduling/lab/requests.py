@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.files import PACKED
 from scheduling.lab.studies.study import FIELDS, files_named, study_of
 from scheduling.market.view import arrival_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
@@ -44,10 +45,6 @@ NOT_OF_A_LOG = Refused(
     "invalid_period", "From when to when is said of a pool's past. Of a log the history says it: first_day and days."
 )
 TOO_LONG = Refused("invalid_period", f"A study is of at most {LONGEST.days} days of a pool's past.")
-TOO_LARGE = Refused(
-    "study_too_large",
-    f"The files have more than {MOST_BYTES >> 20} MiB. Pack the log with gzip, or use `manage.py lab`.",
-)
 TOO_MANY = Refused("studies_waiting", f"{MOST_OPEN} studies of yours are not done yet. Wait for one, or call one off.")
 TOO_MANY_KEPT = Refused("too_many_studies", f"{MOST_KEPT} studies are kept. Remove one first.")
 NOT_READY = Refused("study_not_ready", "It is not waiting to be started.")
@@ -89,7 +86,7 @@ def study_create(
         if last_at - first_at > LONGEST:
             return TOO_LONG
     if sum(map(len, files.values())) > MOST_BYTES:
-        return TOO_LARGE
+        return _too_large(files)
     try:
         whole = _document(document, files, pool, first_at)
     except BadScenario as error:
@@ -116,6 +113,13 @@ def study_create(
         for name, content in files.items():
             file_keep(study, name, content)
     return study
+
+
+def _too_large(files: Mapping[str, bytes]) -> Refused:
+    """Return the refusal of these files. It advises to pack them only where the largest one is not packed yet."""
+    is_packed = max(files.values(), key=len).startswith(PACKED)
+    way = "Use" if is_packed else "Pack the log with gzip, or use"
+    return Refused("study_too_large", f"The files have more than {MOST_BYTES >> 20} MiB. {way} `manage.py lab`.")
 
 
 def _document(

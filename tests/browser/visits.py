@@ -108,6 +108,7 @@ STAFF = {
     "lab": ["/lab/"],
     "lab_new": ["/lab/new/"],
     "lab_study": ["/lab/{study}/", "/lab/{study_ready}/"],
+    "lab_remove": ["/lab/{study}/remove/"],
 }
 OF_OPERATOR = {  # changes are not the auditor's
     "operator_program_new": ["/operator/programs/new/?copy=torchrun"],
@@ -145,7 +146,7 @@ NO_PAGE = {
     "tenant_program_retire", "tenant_program_archive", "operator_program_retire", "operator_program_archive",
     "operator_programs_allow", "operator_servers_return", "operator_secret_remove",
     "operator_learner", "operator_weights",
-    "lab_choices", "lab_start", "lab_cancel", "lab_resume", "lab_show", "lab_remove", "lab_report", "lab_figures",
+    "lab_choices", "lab_start", "lab_cancel", "lab_resume", "lab_show", "lab_report", "lab_figures",
     "notices_read", "notice_chat",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",

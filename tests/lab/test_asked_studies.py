@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from scheduling.app.tasks import studies_tick
 from scheduling.lab import rounds
+from scheduling.lab.files import PACKED
 from scheduling.lab.pages.form import StudyForm
 from scheduling.lab.requests import (
     MOST_BYTES,
@@ -315,6 +316,15 @@ def test_history_says_who_showed_hid_and_removed_a_study() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("begins", "way"), [(b"JobID", "Pack the log with gzip, or use `manage.py lab`."), (PACKED, "Use `manage.py lab`.")]
+)
+def test_log_that_is_packed_already_is_not_advised_to_be_packed(begins: bytes, way: str) -> None:
+    files = {"log.txt": begins + bytes(MOST_BYTES), "nodes.txt": b"node-1"}
+    refused = study_create(document={}, files=files, by=AUDIT, at=NOON)
+    assert refused == Refused("study_too_large", f"The files have more than 32 MiB. {way}")
+
+
 # ---- pages ----
 
 
@@ -363,8 +373,13 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert b"data-figure" in b"".join(client.get(f"{there}report/").streaming_content)  # type: ignore[attr-defined]
     assert "By hand" in client.get("/lab/").content.decode()
     assert client.get(f"{there}?part=state").status_code == 200
+    assert f'<a class="button bad" href="{there}remove/">Remove it</a>' in page
+    question = text_of(client.get(f"{there}remove/").content.decode())
+    assert "Its files, its report and its figures go with it. None of it comes back." in question
+    assert client.get(there).status_code == 200, "only asked"
     assert client.post(f"{there}remove/").status_code == 302
     assert client.get(there).status_code == 404
+    assert client.get(f"{there}remove/").status_code == 404
     assert client_as(OPERATOR, None).get("/lab/new/").status_code == 200
 
 

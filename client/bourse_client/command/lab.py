@@ -15,6 +15,7 @@ from bourse_client.job_file import read_study
 from bourse_client.shapes import Study
 
 AT_WORK = ("reading", "waiting", "running")
+PACKED = b"\x1f\x8b"  # how a file of gzip begins
 MOST_FILES = 700 * 1024  # bytes that, in base64 and with the document, fit into a call
 NAMED = ("file", "machines", "nodes")  # fields of a history that may name a file
 
@@ -90,7 +91,7 @@ def _followed(session: Session, study: Study) -> int:
             study = client.study(study["id"])
     _show(session, study)
     if study["state"] == "ready":
-        session.screen.note(f"bourse: start it with `bourse lab start {study['id']}`.")
+        session.screen.note(f"bourse: Start it with `bourse lab start {study['id']}`.")
     return exits.DONE if study["state"] in ("ready", "done") else exits.REFUSED
 
 
@@ -140,7 +141,7 @@ def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:
             raise UsageError(f"{folder / name}: {error.strerror}.") from error
     if sum(map(len, files.values())) > MOST_FILES:
         most = f"files that are sent in one call have at most {MOST_FILES // 1024} KiB together"
-        raise UsageError(
-            f"{study}: {most}. Pack the log with gzip, upload it on the page of the lab, or use manage.py lab."
-        )
+        packs = "" if max(files.values(), key=len).startswith(PACKED) else "Pack the log with gzip, "
+        uploads = f"{'upload' if packs else 'Upload'} it on the page of the lab, or use manage.py lab."
+        raise UsageError(f"{study}: {most}. {packs}{uploads}")
     return files

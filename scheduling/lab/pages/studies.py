@@ -161,9 +161,13 @@ def lab_shown(request: AccessRequest, pk: int) -> HttpResponse:
     return _changed(request, pk, outcome, sentence)
 
 
-@posted_from("lab_study")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.AUDITS_ASK)
-def lab_removed(request: AccessRequest, pk: int) -> HttpResponse:
+def lab_remove(request: AccessRequest, pk: int) -> HttpResponse:
+    """Say what goes with the study, or remove it where the form is posted."""
+    if request.method != "POST":
+        return render(request, "lab/lab_remove.html", {"study": get_object_or_404(LabStudy, pk=pk)})
     outcome = study_remove(study_id=pk, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):
         raise Http404(outcome.sentence)
