@@ -45,7 +45,7 @@ from scheduling.programs.sbatch.values import BadValue, When
 from scheduling.programs.sbatch.values import moment as when_read
 from scheduling.programs.worth import Worth
 from tenants.access import Access, Refused
-from tenants.ledger.amounts import amount_read, credits_of
+from tenants.ledger.amounts import DIGITS_IN_WORDS, MOST, amount_read, credits_of, shown
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
@@ -422,12 +422,11 @@ def _worth(wording: JobWording, at: datetime, arrival: datetime, head: JobHead) 
             seconds = math.ceil((moment - arrival).total_seconds())
     elif isinstance(within, int) and not isinstance(within, bool):
         seconds = within - int((arrival - at).total_seconds())
-    amount = amount_read(answers.get("credits"))
-    if amount is None:
-        faults.append(FieldRefusal("worth.credits", 'must be an amount as a text, such as "260"'))
+    credits = _credits_said(answers.get("credits"))
+    if isinstance(credits, str):
+        faults.append(FieldRefusal("worth.credits", credits))
     if faults:
         return tuple(faults)
-    credits = credits_of(amount or 0)
     answer = worth.read({"within_seconds": seconds, "credits": credits, "later": answers.get("later")})
     if isinstance(answer, Worth):
         return answer
@@ -441,6 +440,20 @@ def _worth_fault(flaw: FieldRefusal, head: JobHead, *, by_deadline: bool, by_mom
             return LineRefusal(head.deadline_line, "--deadline", f"--deadline {flaw.sentence}")
         return replace(flaw, field="worth.by")
     return replace(flaw, field=f"worth.{flaw.field}")
+
+
+def _credits_said(answer: object) -> float | str:
+    """Return the credits of an answer, or a sentence that says what is wrong with it. Pages and the command send texts,
+    as they were typed; only a program can send anything else."""
+    if answer is None or answer == "":
+        return "must be said: what is it worth to you by then?"
+    if not isinstance(answer, str):
+        return 'must be an amount as a text, such as "260"'
+    amount = amount_read(answer)
+    if amount is None:
+        most = f"at most {shown(MOST, 0)}, with at most {DIGITS_IN_WORDS} digits after its point"
+        return f"must be an amount in plain digits, such as 12.5: {most}"
+    return credits_of(amount)
 
 
 def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:

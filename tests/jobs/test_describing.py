@@ -76,6 +76,28 @@ def test_all_that_is_wrong_with_either_part_is_told() -> None:
     assert faults(JobWording(WORTH, script=TEXT), ("cpu",)) == [3]
 
 
+@pytest.mark.parametrize(
+    ("credits", "sentence"),
+    [
+        (None, "must be said: what is it worth to you by then?"),
+        ("", "must be said: what is it worth to you by then?"),
+        (260, 'must be an amount as a text, such as "260"'),
+        ("1e99", "must be an amount in plain digits, such as 12.5: at most"),
+        ("9" * 13, "must be an amount in plain digits, such as 12.5: at most"),
+        ("1.1234567", "with at most six digits after its point"),
+        ("0", "must be an amount above 0"),
+    ],
+)
+def test_what_is_wrong_with_a_worth_is_said_to_whoever_wrote_it(credits: object, sentence: str) -> None:
+    hours = {"hours": "6", "most": 8, "worker": {"gpu": 1}}
+    outcome = understand(JobWording({**WORTH, "credits": credits}, hours=hours), POOL, 300.0, NOW)
+    assert isinstance(outcome, tuple)
+    (flaw,) = outcome
+    assert isinstance(flaw, FieldRefusal)
+    assert flaw.field == "worth.credits"
+    assert sentence in flaw.sentence
+
+
 @pytest.mark.parametrize("by", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
 def test_a_moment_beyond_the_calendar_is_told_where_it_stands(by: str) -> None:
     hours = {"hours": "6", "most": 8, "worker": {"gpu": 1}}

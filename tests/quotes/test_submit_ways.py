@@ -318,6 +318,12 @@ def test_a_new_form_says_its_time_in_whole_minutes_and_a_time_to_the_second_stay
     assert fields_of(post(client, show="form", by=to_the_second).content.decode())["by"] == to_the_second
 
 
+@pytest.mark.parametrize(("later", "is_said"), [("half", True), ("hardly", True), ("nothing", False)])
+def test_quote_says_why_an_early_end_is_worth_more_than_was_typed(world, later: str, is_said: bool) -> None:
+    words = text_of(post(world[2], "quote/", later=later).content.decode())
+    assert ("260.00 by the time that you said; sooner it is worth a little more" in words) == is_said
+
+
 @pytest.mark.parametrize(("worth", "warns"), [(0, True), (4_000, True), (5_000, False), (-1, True)])
 def test_quote_warns_of_a_job_that_is_worth_nothing_as_it_is_shown_when_it_ends(worth: int, warns: bool) -> None:
     pool, _ = market()

@@ -68,6 +68,7 @@ from scheduling.quotes.pages.submit_program import program_choices
 from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
 from scheduling.quotes.pages.submit_text import LONGEST, job_text, read_job
 from tenants.access import AccessRequest, Refused
+from tenants.ledger.amounts import amount_read
 from tenants.roles import Permission
 from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires
@@ -397,6 +398,7 @@ def _card(request: AccessRequest, pool: Pool, form_request: FormRequest | None, 
             at=at,
             read=form_request.read,
             worth_from=form_request.worth_from,
+            worth_said=amount_read(form_request.wording.worth.get("credits")) if form_request.wording else None,
         )
 
 

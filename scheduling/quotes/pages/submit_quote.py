@@ -59,6 +59,7 @@ class LaneCard:
     own_part: int = 0  # the part of the price that comes back
     price_high: int | None = None
     worth: int = 0
+    worth_said: int | None = None  # for an end by the moment that the submitter named, where they named one
     home_worth: int | None = None
     home_starts_at: datetime | None = None
     home_ends_at: datetime | None = None
@@ -72,6 +73,14 @@ class LaneCard:
     @property
     def surplus(self) -> int:
         return self.worth - self.price + self.own_part
+
+    @property
+    def is_worth_more(self) -> bool:
+        """Return whether an end before the moment that the submitter named is worth more than they said, as amounts are
+        shown."""
+        if self.worth_said is None or self.worth <= self.worth_said:
+            return False
+        return shown(self.worth, self.digits) != shown(self.worth_said, self.digits)
 
     @property
     def digits(self) -> int:
@@ -151,9 +160,11 @@ def quote_card(
     at: datetime,
     read: SpecRead | None = None,
     worth_from: datetime | None = None,
+    worth_said: int | None = None,
 ) -> QuoteCard:
     """Return a quote of every lane that the pool has, and of the chosen one even if the pool has it not. `read` is the
-    specification as it was just checked for the batch lane. The worth counts from `worth_from` at the latest."""
+    specification as it was just checked for the batch lane. The worth counts from `worth_from` at the latest.
+    `worth_said` is what its submitter said of an end by the moment that they named, in micro-credits."""
     closes_at, wish = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
@@ -170,7 +181,7 @@ def quote_card(
         if isinstance(quote, Refused):
             cards.append(LaneCard(each, each in wish, admitted=False, reason=quote.sentence, tried=False))
             continue
-        cards.append(_lane(pool, quote, spec, each in wish, own_id))
+        cards.append(_lane(pool, quote, spec, is_chosen=each in wish, own_id=own_id, worth_said=worth_said))
         if quote.terms.admitted and quote.terms.end is not None:
             more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are for the first slot alone
             ends[each] = quote.terms.end + more - arrival_of(pool, at)
@@ -189,7 +200,7 @@ def _measured(spec: Spec) -> MeasuredCard | None:
     return MeasuredCard(seconds, form_seconds, measurement.measured.job_id, measurement.measured.at, fill)
 
 
-def _lane(pool: Pool, quote: Quote, spec: Spec, is_chosen: bool, own_id: int) -> LaneCard:
+def _lane(pool: Pool, quote: Quote, spec: Spec, *, is_chosen: bool, own_id: int, worth_said: int | None) -> LaneCard:
     terms, estimate = quote.terms, quote.estimate
     home, why = terms.home, reason_in_words(pool, terms.reason.code, terms.reason.numbers) if terms.reason else None
     return LaneCard(
@@ -208,6 +219,7 @@ def _lane(pool: Pool, quote: Quote, spec: Spec, is_chosen: bool, own_id: int) ->
         own_part=terms.own_part,
         price_high=max(estimate.price_high, terms.price) if estimate else None,
         worth=micro(terms.worth),
+        worth_said=worth_said,
         home_worth=None if home is None else micro(home.value),
         home_starts_at=_time(pool, home.start if home else None),
         home_ends_at=_time(pool, home.end if home else None),
