@@ -90,6 +90,12 @@ def usable_names(*, tenant_id: int) -> list[str]:
     return sorted({program.name for program in _usable(tenant_id, None)})
 
 
+def is_retired(*, tenant_id: int, name: str) -> bool:
+    """Return whether the tenant retired its own program of this name. Of a program that the operator retired a tenant
+    sees nothing any more."""
+    return CatalogueProgram.objects.filter(tenant=tenant_id, name=name, retired_at__isnull=False).exists()
+
+
 def program_of_row(row: ProgramVersion) -> Program:
     """Return the value of a version's row, which must have its program and that program's tenant loaded."""
     program = row.program

@@ -117,6 +117,17 @@ def test_name_that_is_nearly_right_is_told(pool: Pool, lumen: Tenant) -> None:
     assert "did you mean align?" in fault(submit(pool, lumen, {"name": "algn"}))[1]
 
 
+@pytest.mark.parametrize("version", [None, 1])
+def test_own_program_that_is_retired_is_said_to_be(pool: Pool, lumen: Tenant, version: int | None) -> None:
+    register(member(lumen))
+    program_retire(name="align", by=member(lumen), at=NOON)
+    program = {"name": "align"} | ({"version": version} if version else {})
+    field, sentence = fault(submit(pool, lumen, program))
+    assert field == "program.name"
+    assert "is retired: no new job can name it" in sentence
+    assert "is no program that you may use" in fault(submit(pool, lumen, program | {"owner": "operator"}))[1]
+
+
 @pytest.mark.parametrize("shape", ["all_reduce", "independent", "parameter_server"])
 def test_shape_of_the_program_is_that_of_the_job(pool: Pool, lumen: Tenant, shape: str) -> None:
     register(member(lumen), shape=shape)

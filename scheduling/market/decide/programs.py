@@ -15,7 +15,14 @@ from scheduling.models import PROGRAM
 from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
 from scheduling.programs.parameters import Value
 from scheduling.programs.saving import Saves, saves_of
-from scheduling.programs.stored import OPERATOR, StoredProgram, stored_program, usable_names, usable_programs
+from scheduling.programs.stored import (
+    OPERATOR,
+    StoredProgram,
+    is_retired,
+    stored_program,
+    usable_names,
+    usable_programs,
+)
 
 UNITS = ("epochs", "chunks", "minibatches")
 MOST_NAMED = 12  # programs that one sentence lists
@@ -117,6 +124,8 @@ def _usable(choice: Mapping[str, Any], tenant_id: int, among: Among) -> StoredPr
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise BadScenario(f"{PROGRAM}.version", "must be a whole number from 1")
     newest = next(iter(among(tenant_id=tenant_id, name=name, owner=owner)), None)
+    if newest is None and owner is None and is_retired(tenant_id=tenant_id, name=name):
+        raise BadScenario(f"{PROGRAM}.name", "is retired: no new job can name it")
     if newest is None:
         names = [*PROGRAMS, *usable_names(tenant_id=tenant_id)]
         near = nearest(name, names)
