@@ -154,7 +154,7 @@ def test_refusal_names_the_lines_and_what_is_submitted_before_them(bourse: Bours
     assert ended.status == 1
     assert ended.err.splitlines() == [
         "Submitted: lines 1 to 1000. Of the rest, nothing.",
-        "bourse: line 1002: chunks: must be a positive integer, not 0. 3 of the 4 jobs cannot be taken, so none is.",
+        "bourse: Line 1002: chunks: must be a positive integer, not 0. 3 of the 4 jobs cannot be taken, so none is.",
         "  line 1002: chunks: must be a positive integer, not 0.",
         "  line 1004: Needs 50 slots; the longest interval has 8.",
         "  line 1005: name: This field is required.",
@@ -197,11 +197,11 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
         ((SPEC | {"lane": "instant"},), (), "line 1: lane: jobs in bulk wait"),
         (({"spec": SPEC, "script": "x"},), (), "line 1: script: beside `spec` or `hours` only"),
         ((SPEC | {"pool": "a"}, SPEC | {"pool": "b"}), (), "the jobs of one file go to one pool, not to a, b"),
-        ((SPEC,), ("--count", "3"), "beside --bulk only --pool, --name and --key"),
-        ((SPEC,), ("--lane", "instant"), "beside --bulk only --pool, --name and --key"),
-        ((SPEC,), ("--timeout", "3"), "beside --bulk only --pool, --name and --key"),
-        ((SPEC,), ("--every", "3"), "beside --bulk only --pool, --name and --key"),
-        ((SPEC,), ("--divisible",), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--count", "3"), "Beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--lane", "instant"), "Beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--timeout", "3"), "Beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--every", "3"), "Beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--divisible",), "Beside --bulk only --pool, --name and --key"),
     ],
 )
 def test_what_means_nothing_is_refused_before_anything_is_sent(

@@ -757,7 +757,7 @@ def test_many_are_cancelled_in_one_call_and_the_refused_are_named(bourse: Bourse
         ended = bourse("jobs", "cancel", "1", "2", "1", url=stub.address, token="t", tenant="lumen")
     assert json.loads(stub.calls[0].body) == {"jobs": [1, 2]}
     assert (ended.status, ended.out) == (1, "Job 1 is cancelled.\n")
-    assert ended.err == "bourse: job 2: The job is finished. (already_over)\n"
+    assert ended.err == "bourse: Job 2: The job is finished. (already_over)\n"
 
 
 @pytest.mark.parametrize("wanted", ["7", "A-12"])
@@ -832,8 +832,8 @@ def test_of_many_jobs_a_person_is_asked_about_each_that_costs_something(bourse: 
         ended = bourse("jobs", "cancel", "1", "2", "3", "4", typed="y\nn\n", url=stub.address, **account)
     assert (ended.status, ended.out) == (1, "Job 1 is cancelled.\nJob 2 is cancelled.\n")
     assert ended.err == (
-        f"{QUESTION.format('job 2')}{QUESTION.format('job 3')}bourse: job 3: Left as it is. (costs_more)\n"
-        "bourse: job 4: The job is finished. (already_over)\n"
+        f"{QUESTION.format('job 2')}{QUESTION.format('job 3')}bourse: Job 3: Left as it is. (costs_more)\n"
+        "bourse: Job 4: The job is finished. (already_over)\n"
     )
     with stub_server(good(JOB), bad(500, "broken")) as stub:
         ended = bourse("jobs", "cancel", "1", "2", "3", typed="", url=stub.address, **account)
@@ -872,7 +872,7 @@ def test_what_was_cancelled_is_told_where_a_later_call_fails(
 @pytest.mark.parametrize("words", [("12", "A-12"), ("A-12", "12"), ("A-12", "A-13")])
 def test_array_is_cancelled_by_itself_also_beside_the_job_of_its_number(bourse: Bourse, words: tuple[str, ...]) -> None:
     ended = bourse("jobs", "cancel", *words, url="http://127.0.0.1:9", token="t", tenant="lumen")
-    assert (ended.status, ended.err) == (2, "bourse: cancel an array by itself: bourse jobs cancel A-12\n")
+    assert (ended.status, ended.err) == (2, "bourse: Cancel an array by itself: bourse jobs cancel A-12\n")
 
 
 def test_login_tries_the_token_and_keeps_it_for_its_owner_alone(bourse: Bourse, tmp_path: Path) -> None:
@@ -1070,14 +1070,16 @@ def test_job_is_named_as_pages_and_sentences_name_it(bourse: Bourse, command: tu
         (("logs", "0"), "0 must be the number of a job, as 88 or J-88"),
         (("jobs", "submit", "a", "--worth", "0"), "0 must be an amount of more than 0, such as 12.5"),
         (
+            ("jobs", "submit", "a", "--worth", "1e99"),
+            "1e99 must be an amount of more than 0 in plain digits, such as 12.5",
+        ),
+        (
             ("jobs", "submit", "a", "--worth", "9" * 14),
-            f"{'9' * 14} must be an amount of more than 0, such as 12.5, with at most 13 digits before its point and "
-            "18 behind it",
+            f"{'9' * 14} must be an amount with at most 13 digits before its point and 18 behind it",
         ),
         (
             ("jobs", "submit", "a", "--max-price", "0." + "1" * 16),
-            f"0.{'1' * 16} must be a number of more than 0, such as 12.5, with at most 15 digits before its point and "
-            "15 behind it",
+            f"0.{'1' * 16} must be a number with at most 15 digits before its point and 15 behind it",
         ),
     ],
 )
@@ -1099,9 +1101,9 @@ def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> 
 @pytest.mark.parametrize(
     ("run", "words", "sentence"),
     [
-        (None, (), "no program of this job has started."),
-        (1, (), "its log is empty."),
-        (1, ("--search", "x"), "its log has no such lines."),
+        (None, (), "No program of this job has started."),
+        (1, (), "Its log is empty."),
+        (1, ("--search", "x"), "Its log has no such lines."),
     ],
 )
 def test_log_without_a_line_says_so(bourse: Bourse, run: int | None, words: tuple[str, ...], sentence: str) -> None:
@@ -1150,7 +1152,7 @@ def test_newest_run_is_named_where_there_are_others(bourse: Bourse) -> None:
     with stub_server(*answers) as stub:
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
     assert ended.out == "worker 0: a\nworker 0: b\n"
-    assert ended.err == "bourse: run 2 of 2; --run shows an earlier one, or all.\n"
+    assert ended.err == "bourse: Run 2 of 2; --run shows an earlier one, or all.\n"
 
 
 def test_run_that_is_not_there_or_has_no_log_says_so(bourse: Bourse) -> None:
@@ -1179,7 +1181,7 @@ def test_logs_of_all_runs_come_one_after_the_other(bourse: Bourse) -> None:
     with stub_server(*answers) as stub:
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out) == (0, "--- run 1 of 2\nworker 0: a\nworker 0: b\n--- run 2 of 2\n")
-    assert ended.err == "bourse: run 2: The log of this run is not here any more.\n"
+    assert ended.err == "bourse: Run 2: The log of this run is not here any more.\n"
     queries = [call.path.partition("?")[2] for call in stub.calls]
     assert queries == [
         "search=x",
@@ -1195,7 +1197,7 @@ def test_logs_of_all_runs_come_one_after_the_other(bourse: Bourse) -> None:
 def test_logs_of_all_runs_of_a_job_that_has_none_say_so(bourse: Bourse, capsys: pytest.CaptureFixture[str]) -> None:
     with stub_server(good({"run": None, "lines": [], "after": 0, "more": False, "runs": 0})) as stub:
         ended = bourse("logs", "4711", "--run", "all", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, ended.out, ended.err) == (0, "", "bourse: no program of this job has started.\n")
+    assert (ended.status, ended.out, ended.err) == (0, "", "bourse: No program of this job has started.\n")
     ended = bourse("logs", "4711", "--run", "each", url=stub.address, token="t", tenant="lumen")
     assert (ended.status, "each must be a number from 1 on, or all" in capsys.readouterr().err) == (2, True)
 
@@ -1365,7 +1367,7 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     failed = waits | {"state": "failed", "detail": "Somebody changed it."}
     with stub_server(good(failed)) as stub:
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, ended.err) == (1, "bourse: the question is failed. Somebody changed it.\n")
+    assert (ended.status, ended.err) == (1, "bourse: The question is failed. Somebody changed it.\n")
 
 
 def test_events_that_are_followed_come_one_a_line_until_the_rights_end(bourse: Bourse) -> None:
@@ -1436,13 +1438,15 @@ PROGRAM_PAGE = {
     "versions": [{"version": 2, "digest": "9f2c" * 16, "registered_at": QUIET, "archive": "", "archive_bytes": None}],
 }
 
+NOTHING_NEW = "It says nothing new: this is the version that was there.\n"
+
 
 @pytest.mark.parametrize(
     ("there", "path", "note"),
     [
         ([], "programs/", ""),
         ([PROGRAM | {"version": 1}], "programs/align/versions/", ""),
-        ([PROGRAM], "programs/align/versions/", "It says nothing new: this is the version that was there.\n"),
+        ([PROGRAM], "programs/align/versions/", NOTHING_NEW),
     ],
 )
 def test_program_is_registered_or_continued(
@@ -1473,19 +1477,30 @@ def test_version_that_lost_its_files_is_said_to_have_none(
     assert ("It has no files, and version 1 had some: --archive brings them." in ended.err) == is_noted
 
 
-def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("there", "note"),
+    [
+        (page(), ""),
+        (page(PROGRAM | {"version": 1}), ""),
+        (page(PROGRAM), NOTHING_NEW),
+        (bad(403, "scope_missing", "The token lacks the scope jobs:read."), ""),
+    ],
+)
+def test_archive_is_sent_as_a_file_once_that_is_allowed(
+    bourse: Bourse, tmp_path: Path, there: Answer, note: str
+) -> None:
     file, archive = tmp_path / "align.yaml", tmp_path / "align.tar.gz"
     file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n", encoding="utf-8")
     archive.write_bytes(b"packed" * 300_000)
-    with stub_server(good({"upload": "a:ticket"}), good(PROGRAM_PAGE)) as stub:
+    with stub_server(there, good({"upload": "a:ticket"}), good(PROGRAM_PAGE)) as stub:
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("programs", "register", file, "--archive", archive, **named)
-    assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
-    assert [each.path for each in stub.calls] == [
+    assert (ended.status, ended.out, ended.err) == (0, f"align, version 2: {'9f2c' * 16}\n", note)
+    assert [each.path for each in stub.calls[1:]] == [
         "/api/v1/tenants/lumen/programs/uploads/",
         "/api/v1/tenants/lumen/programs/uploads/archive/?upload=a%3Aticket",
     ]
-    document, content = stub.calls[1].body.split(b"\r\n--")[:2]
+    document, content = stub.calls[2].body.split(b"\r\n--")[:2]
     assert json.loads(document.partition(b"\r\n\r\n")[2])["name"] == "align"
     assert content.partition(b"\r\n\r\n")[2] == archive.read_bytes()
 
@@ -1628,4 +1643,7 @@ def test_study_whose_files_are_too_large_or_missing_is_not_sent(bourse: Bourse, 
     large = bourse("lab", "create", tmp_path / "s.yaml", url="http://127.0.0.1:1", token="t")
     assert (missing.status, large.status) == (2, 2)
     assert "log.swf" in missing.err
-    assert "at most 700 KiB" in large.err
+    assert "at most 700 KiB together. Pack the log with gzip, upload it on" in large.err
+    (tmp_path / "log.swf").write_bytes(b"\x1f\x8b" + bytes(800 * 1024))
+    packed = bourse("lab", "create", tmp_path / "s.yaml", url="http://127.0.0.1:1", token="t")
+    assert "at most 700 KiB together. Upload it on the page of the lab" in packed.err

@@ -39,7 +39,7 @@ def submit(session: Session) -> int:
     words, screen = session.words, session.screen
     others = [name for name in (*ALONE, "later", "dry_run", "timeout", "every") if getattr(words, name, None)]
     if others or words.divisible is not None or words.lane == "instant":
-        raise exits.UsageError("beside --bulk only --pool, --name and --key may stand: each line says its job itself.")
+        raise exits.UsageError("Beside --bulk only --pool, --name and --key may stand: each line says its job itself.")
     lines = list(_lines(session))
     named = {line.pool for line in lines if line.pool}
     if len(named) > 1 and not words.pool:
@@ -122,4 +122,6 @@ def _by_line(refused: Refused, part: Sequence[BulkLine]) -> Refused:
         errors.append({**error, "field": field, "detail": detail})
     numbers = {name: value for name, value in refused.numbers.items() if name != "figures"}
     sentence = re.sub(r"\bjobs\[(\d+)\](?:: |\.)", lambda place: f"{line(place[1])}: ", refused.detail)
+    if sentence != refused.detail:
+        sentence = sentence[:1].upper() + sentence[1:]
     return type(refused)(refused.status, refused.code, sentence, numbers, errors, refused.retry_after)

@@ -51,7 +51,7 @@ def _fetched(session: Session) -> int:
         why = answer["sentence"] or "there is no such folder among the files listed."
         return _nothing(session, f"{folders[0]}: {why}")
     if not files:
-        return _nothing(session, answer["sentence"] or "the job has no files.")
+        return _nothing(session, answer["sentence"] or "The job has no files.")
     places = _places(root, [file["path"] for file in files], overwrite=words.force)
     rows, total = list[dict[str, Any]](), 0
     refused = 0
@@ -71,7 +71,7 @@ def _fetched(session: Session) -> int:
     else:
         screen.line(f"{several(len(rows), 'file')}, {total:,} bytes in {plain(str(root))}")
     if answer["more"] and not wanted:
-        screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
+        screen.note("bourse: There are others that cannot be listed; name them to fetch them.")
         return exits.REFUSED
     return exits.REFUSED if refused else exits.DONE
 

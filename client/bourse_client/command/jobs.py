@@ -129,7 +129,7 @@ def _send(session: Session, parsed: Parsed, pack: Packed) -> None:
     them already."""
     document = parsed.get("program")
     if document is None:
-        raise exits.UsageError("the server does not take files along with this script.")
+        raise exits.UsageError("The server does not take files along with this script.")
     try:
         versions = session.client.program(str(document["name"]), owner=session.client.tenant)["versions"]
     except (NotFound, NotAllowed):  # there is no such program yet, or the token may not read it
@@ -213,7 +213,7 @@ def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
     else:
         _show(screen, job)
     if status in (exits.REFUSED, exits.ENDED_BADLY):
-        screen.note(f"bourse: job {job['id']} is {job['state']}: {job['reason']['sentence']}")
+        screen.note(f"bourse: Job {job['id']} is {job['state']}: {job['reason']['sentence']}")
         for line in _more(job["reason"]):
             screen.note(line)
     return status
@@ -281,7 +281,7 @@ def pieces(session: Session) -> int:
         screen.document(pieces)
         return exits.DONE
     if not pieces["pieces"]:
-        screen.note("bourse: it has no pieces: it is sold whole, runs on its tenant's own cells, or was not begun.")
+        screen.note("bourse: It has no pieces: it is sold whole, runs on its tenant's own cells, or was not begun.")
         return exits.DONE
     heads = ("from", "until", "where", "state", "of the work", "paid")
     rows = [
@@ -327,14 +327,14 @@ def cancel(session: Session) -> int:
     wanted = list(dict.fromkeys(words.job))
     if any(isinstance(number, ArrayNumber) for number in words.job):
         if len({type(number) for number in words.job}) > 1 or len(wanted) > 1:  # A-12 equals 12
-            raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
+            raise exits.UsageError("Cancel an array by itself: bourse jobs cancel A-12")
         array = _cancel_one(session, client.array_cancel, wanted[0], f"array A-{wanted[0]}")
         return exits.REFUSED if array is None else _array(session, array)
     if len(wanted) == 1:
         job = _cancel_one(session, client.job_cancel, wanted[0], f"job {wanted[0]}")
         return exits.REFUSED if job is None else _report(screen, job, exits.DONE)
     if words.most is not None:
-        raise exits.UsageError("--most is for one job or one array: each of several has a cost of its own")
+        raise exits.UsageError("--most is for one job or one array: each of several has a cost of its own.")
     outcomes = list[CancelOutcome]()
     one_by_one = is_asked(session)
     try:
@@ -375,7 +375,7 @@ def _one_by_one(session: Session, wanted: Sequence[int]) -> Iterator[list[Cancel
 def _tell(screen: Screen, outcomes: Sequence[CancelOutcome]) -> None:
     for outcome in outcomes:
         if not outcome["cancelled"]:
-            screen.note(f"bourse: job {outcome['id']}: {outcome['detail']} ({outcome['code']})")
+            screen.note(f"bourse: Job {outcome['id']}: {outcome['detail']} ({outcome['code']})")
         elif not screen.as_json:
             screen.line(f"Job {outcome['id']} is cancelled.")
 

@@ -61,7 +61,7 @@ def _of_all_runs(session: Session) -> int:
             if not log["more"]:
                 break
         if not wrote:
-            screen.note(f"bourse: run {number}: {_silence(session, log)}")
+            screen.note(f"bourse: Run {number}: {_silence(session, log)}")
         number += 1
     return exits.DONE
 
@@ -76,16 +76,16 @@ def _page(session: Session, after: int, run: int | None) -> Log:
 def _note_which(session: Session, log: Log) -> None:
     """Say that there are earlier runs, where nobody chose one."""
     if session.words.run is None and log.get("runs", 1) > 1:
-        session.screen.note(f"bourse: run {log['run_number']} of {log['runs']}; --run shows an earlier one, or all.")
+        session.screen.note(f"bourse: Run {log['run_number']} of {log['runs']}; --run shows an earlier one, or all.")
 
 
 def _silence(session: Session, log: Log) -> str:
     words = session.words
     if log["run"] is None:
-        return "no program of this job has started."
+        return "No program of this job has started."
     if sentence := log.get("sentence"):
         return sentence
-    return "its log has no such lines." if words.search or words.level or words.who else "its log is empty."
+    return "Its log has no such lines." if words.search or words.level or words.who else "Its log is empty."
 
 
 def _write(session: Session, line: LogLine, more: Mapping[str, int] | None = None) -> None:

@@ -357,18 +357,20 @@ def _add_key(parser: ArgumentParser) -> None:
 
 def _positive(text: str) -> float:
     """Read a number strictly: `float` would also take 1_000, 1e3 and blanks."""
-    number = float(text) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text) else 0.0
-    if not number > 0:
-        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5" + _too_long(text, 15, 15))
-    return number
+    _require_plain(text, "a number", before=15, behind=15)
+    return float(text)
 
 
-def _too_long(text: str, before: int, behind: int) -> str:
-    """Return the rest of a refusal where a number is well written, and has more digits than are read."""
+def _require_plain(text: str, what: str, *, before: int, behind: int) -> None:
+    """Refuse a text that is not in plain digits, has more of them than are read before or behind its point, or is 0."""
     digits = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", text)
-    if digits is None or (len(digits[1]) <= before and len(digits[2] or "") <= behind):
-        return ""
-    return f", with at most {before} digits before its point and {behind} behind it"
+    if digits is None:
+        raise ArgumentTypeError(f"{text} must be {what} of more than 0 in plain digits, such as 12.5")
+    if len(digits[1]) > before or len(digits[2] or "") > behind:
+        most = f"at most {before} digits before its point and {behind} behind it"
+        raise ArgumentTypeError(f"{text} must be {what} with {most}")
+    if not text.strip("0."):
+        raise ArgumentTypeError(f"{text} must be {what} of more than 0, such as 12.5")
 
 
 def _seconds(text: str) -> float:
@@ -387,8 +389,7 @@ def _percent(text: str) -> float:
 def _amount(text: str) -> str:
     """Check an amount strictly, and return it as it was typed: the interface takes amounts as texts, and knows how many
     digits they may have."""
-    if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,18})?", text) and text.strip("0.")):
-        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5" + _too_long(text, 13, 18))
+    _require_plain(text, "an amount", before=13, behind=18)
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
 from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.command.written import document_in, text_in
+from bourse_client.errors import NotAllowed
 from bourse_client.job_file import read_program
 
 OPERATOR = "operator"
@@ -75,16 +77,17 @@ def _parameter(parameter: Mapping[str, Any]) -> str:
 
 
 def register(session: Session) -> int:
-    """Register a program. If its name exists already, this makes the next version; a document that says nothing new
-    gives the newest version again."""
+    """Register a program. If its name exists already, this makes the next version; what says nothing new, its archive
+    included, gives the newest version again."""
     screen, words, client = session.screen, session.words, session.client
     document = document_in(words.file, text_in(session, words.file), read_program)
     archive = _archive(words.archive)
     name, before = document.get("name"), None
     if archive is not None:
+        with contextlib.suppress(NotAllowed):  # a token may send programs that may not read them
+            before = _version_of_own(session, name)
         page = client.program_upload(document, archive, key=session.key)
-    elif mine := [row for row in client.programs() if row["name"] == name and row["owner"] == client.tenant]:
-        before = mine[0]["version"]
+    elif before := _version_of_own(session, name):
         # Another key than that of a first version: given again after a lost answer, the command comes here.
         page = client.program_continue(str(name), document, key=session.key_of("next"))
     else:
@@ -98,6 +101,13 @@ def register(session: Session) -> int:
         elif (number := _version_with_files(page)) is not None:
             screen.note(f"It has no files, and version {number} had some: --archive brings them.")
     return exits.DONE
+
+
+def _version_of_own(session: Session, name: object) -> int | None:
+    """Return the newest version of the tenant's own program of this name, or None if there is no such program."""
+    client = session.client
+    mine = (row for row in client.programs() if row["name"] == name and row["owner"] == client.tenant)
+    return next((row["version"] for row in mine), None)
 
 
 def _version_with_files(page: Mapping[str, Any]) -> int | None:

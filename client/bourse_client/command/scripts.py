@@ -29,7 +29,7 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
         raise exits.UsageError("--until-converged and --in-a-row are for jobs in YAML, which say their epochs.")
     if words.worth is None:
         raise exits.UsageError(
-            "say what the job is worth to you: --worth CREDITS, and --by MOMENT if no --deadline does."
+            "Say what the job is worth to you: --worth CREDITS, and --by MOMENT if no --deadline does."
         )
     worth = {"credits": words.worth, "later": words.later or "nothing"}
     worth |= {"by": words.by} if words.by else {}
@@ -71,7 +71,7 @@ def after_said(words: Namespace) -> dict[str, list[int]]:
 def script_of(words: Namespace) -> str:
     """Return a command as a batch script."""
     if not words.words:
-        raise exits.UsageError("say what is to run, after two dashes: bourse run --gpus 1 --hours 2 -- python train.py")
+        raise exits.UsageError("Say what is to run, after two dashes: bourse run --gpus 1 --hours 2 -- python train.py")
     if len(words.words) == 1 and " " in words.words[0].strip():
         command = words.words[0]
         raise exits.UsageError(

@@ -30,7 +30,7 @@ def what_if(session: Session) -> int:
         _show(session, answer["result"])
     if answer["state"] == "done":
         return exits.DONE
-    screen.note(f"bourse: the question is {answer['state']}. {answer['detail']}".rstrip())
+    screen.note(f"bourse: The question is {answer['state']}. {answer['detail']}".rstrip())
     return exits.REFUSED
 
 
