@@ -10,17 +10,19 @@ import pytest
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
-from scheduling.models import Pool
+from scheduling.models import Pool, TrainingJob
 from tenants.models import Tenant, User
-from tenants.roles import OPERATOR
+from tenants.roles import OPERATOR, OWNER
+from tenants.scoping import scope
 from tests.browser.test_every_page import SPILT
 from tests.database import as_superuser
 from tests.scheduling.markets import make_market, make_waiting
-from tests.tenants.builders import make_staff
+from tests.tenants.builders import make_member, make_staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[..., Any]
+PHONE, SCREEN = 390, 1280
 WIDTHS = (641, 720, 820, 900, 961, 1030, 1100, 1201)
 SLOT_SECONDS = 3 * 3_600
 LONG = {"epochs": 2, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
@@ -49,4 +51,28 @@ def test_no_page_slides_sideways_on_a_small_laptop(visit: Act, act: Act) -> None
             one.page.set_viewport_size({"width": width, "height": 900})
             wrong += [f"{path} slides by {one.sideways()} at {width}"] * (one.sideways() > 0)
             wrong += [f"{path} spills at {width}: {each}" for each in one.page.evaluate(SPILT)]
+    assert not wrong, "\n".join(wrong)
+
+
+def one_word_names() -> tuple[User, int]:
+    """Of a tenant, its owner and its job: each is one word, as long as it may be."""
+    pool, (tenant,) = make_market("lumen")
+    Tenant.objects.filter(pk=tenant.pk).update(name="T" * 100)
+    person = make_member(tenant, OWNER).user
+    User.objects.filter(pk=person.pk).update(name="P" * 100)
+    job = make_waiting(pool, tenant, 0.1)
+    with as_superuser(), scope(tenant):
+        TrainingJob.objects.filter(pk=job.pk).update(name="j" * 200)
+    return User.objects.get(pk=person.pk), job.pk
+
+
+def test_name_of_one_word_that_is_longer_than_the_page_breaks(visit: Act, act: Act) -> None:
+    owner, job = act(one_word_names)
+    one = visit(owner)
+    wrong = []
+    for path in ("market/", "jobs/", f"jobs/{job}/", f"jobs/{job}/cancel/", "ledger/", "members/", "programs/"):
+        for width in (PHONE, 768, SCREEN):
+            one.page.set_viewport_size({"width": width, "height": 900})
+            one.open(f"/t/lumen/{path}")
+            wrong += [f"{path} slides by {one.sideways()} at {width}"] * (one.sideways() > 0)
     assert not wrong, "\n".join(wrong)
