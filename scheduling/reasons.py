@@ -197,7 +197,9 @@ def _compared(one: float, other: float) -> list[str]:
 
 
 def units_words(workers: int, ps: int) -> str:
-    return f"{workers} worker{'s' * (workers != 1)} and {ps} parameter server{'s' * (ps != 1)}"
+    """Return the size of a job; one without parameter servers has workers alone."""
+    units = f"{workers} worker{'s' * (workers != 1)}"
+    return f"{units} and {ps} parameter server{'s' * (ps != 1)}" if ps else units
 
 
 def _least(numbers: Numbers) -> str:

@@ -19,7 +19,17 @@ from django.utils import timezone
 from scheduling.common.written import numbers_shown
 from scheduling.management.reasons import reasons_page
 from scheduling.models import JobState, Pool
-from scheduling.reasons import UNITS, Ends, NumberUnit, ReasonCode, reason_few, reason_help, reason_sentence, slot_clock
+from scheduling.reasons import (
+    UNITS,
+    Ends,
+    NumberUnit,
+    ReasonCode,
+    reason_few,
+    reason_help,
+    reason_sentence,
+    slot_clock,
+    units_words,
+)
 from scheduling.refusals import NOT_AT_ONCE, MarketRefusal
 from tenants.access import Refused, RefusedForMoney
 from tenants.api.problems import _CODES
@@ -289,3 +299,11 @@ def test_page_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixtu
     call_command("reasons", file=tmp_path / "reasons.md")
     call_command("reasons")
     assert capsys.readouterr().out == (tmp_path / "reasons.md").read_text(encoding="utf-8") == reasons_page()
+
+
+def test_size_of_a_job_without_parameter_servers_names_none() -> None:
+    assert [units_words(*size) for size in ((2, 1), (1, 2), (1, 0))] == [
+        "2 workers and 1 parameter server",
+        "1 worker and 2 parameter servers",
+        "1 worker",
+    ]

@@ -168,6 +168,13 @@ def test_template_has_no_inline_script_or_style(template: Path) -> None:
     assert all("src=" in attributes for attributes in re.findall(r"<script([^>]*)>", html))
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_number_of_a_job_beside_its_name_is_one_word(template: Path) -> None:
+    """It would break at its hyphen where a table is narrow."""
+    numbers = re.findall(r'<span class="([^"]*\bmono\b[^"]*)">[AJ]-{{', template.read_text(encoding="utf-8"))
+    assert all("unbroken" in each.split() for each in numbers)
+
+
 def test_what_a_person_typed_is_shown_and_not_run() -> None:
     tenant = make_tenant("lumen", "<script>alert(1)</script>")
     owner = make_member(tenant, OWNER, make_person(name="<img src=x onerror=alert(1)>"))
