@@ -66,7 +66,7 @@ def get(client: Client, tenant: Tenant, query: str = ""):
 
 
 def names(html: str) -> list[int]:
-    return [int(number) for number in re.findall(r'class="faint small mono">J-(\d+)<', html)]
+    return [int(number) for number in re.findall(r'class="faint small mono unbroken">J-(\d+)<', html)]
 
 
 @pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])

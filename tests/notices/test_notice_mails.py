@@ -82,8 +82,10 @@ def test_a_mail_goes_to_whoever_asked_for_it_and_says_what_the_page_says() -> No
 
 
 def test_a_name_of_two_lines_neither_stops_the_mails_nor_looks_like_words_of_ours() -> None:
-    """As programs can give one to a tenant, and whoever signs up to themselves."""
-    odd, usual = make_tenant(name="Odd\nLab"), make_tenant()
+    """As programs could give one to a tenant in older versions, and whoever signed up to themselves."""
+    odd, usual = make_tenant(), make_tenant()
+    Tenant.objects.filter(pk=odd.pk).update(name="Odd\nLab")
+    odd.refresh_from_db()
     owners = member(odd, OWNER), member(usual, OWNER)
     for owner, tenant in zip(owners, (odd, usual), strict=True):
         wants(owner, low_balance=NOW_MAIL, join_request=NOW_MAIL)
@@ -94,7 +96,9 @@ def test_a_name_of_two_lines_neither_stops_the_mails_nor_looks_like_words_of_our
         "[Bourse] Low balance. Odd Lab",
         f"[Bourse] Low balance. {usual}",
     ]
-    person = make_person(name="Mallory\n\n01 Mar 10:00 (Odd Lab)  Your account ends: https://elsewhere.example")
+    person = make_person()
+    person.name = "Mallory\n\n01 Mar 10:00 (Odd Lab)  Your account ends: https://elsewhere.example"
+    person.save()
     done(may_be_asked_set(tenant=odd, on=True, by=access_of(owners[0], odd), at=NOW))
     done(join_request_create(tenant=odd.slug, why="to help", person=person, at=NOW))
     notices_collect(at=NOW)

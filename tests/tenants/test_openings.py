@@ -62,12 +62,16 @@ def test_an_operator_who_makes_a_tenant_of_somebody_with_an_account_stays_at_all
     assert owners() == ["new@newlab.example"]
 
 
-def test_a_tenant_whose_name_has_two_lines_is_made_and_its_owner_invited() -> None:
-    """A program can send such a name; the head of the mail cannot have it."""
-    page = client_of(make_staff(OPERATOR).user).post("/tenants/", FORM | {"name": "New\nLab"})
-    assert page.status_code == 200
-    [letter] = mail.outbox
-    assert letter.subject == "New Lab on Bourse"
+def test_a_tenant_whose_name_has_two_lines_is_refused_and_the_letter_of_an_older_one_has_one_line() -> None:
+    """A program can send such a name; the head of a letter cannot have it."""
+    browser = client_of(make_staff(OPERATOR).user)
+    page = browser.post("/tenants/", FORM | {"name": "New\nLab"}).content.decode()
+    assert "A name has no control or format characters" in page
+    assert (owners(), mail.outbox) == ([], [])
+    browser.post("/tenants/", FORM)
+    Tenant.objects.filter(slug="newlab").update(name="New\nLab")
+    browser.post(f"/tenants/invitations/{waiting_invitation().pk}/again/", {"reason": "lost"})
+    assert mail.outbox[1].subject == "New Lab on Bourse"
 
 
 def waiting_invitation() -> Invitation:
