@@ -22,7 +22,7 @@ from tests.marketplace.test_up import ROOT, WORDS, Up
 from tests.patience import PATIENCE
 from tests.ports import free_port
 
-PRODUCTION = {"DEBUG": "false", "SECRET_KEY": secrets.token_urlsafe(50)}  # and no demonstration
+SECRET = secrets.token_urlsafe(50)
 ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could ask them
 
 
@@ -33,6 +33,15 @@ def var(short_folder: Path, migrated: None) -> Iterator[Path]:  # noqa: F811
     yield short_folder / "var"
     kill_people_of(str(short_folder))
     until(lambda: not people_of(str(short_folder)))
+
+
+def production(var: Path) -> dict[str, str]:
+    """Settings of a product that serves others, with no demonstration. Its files are collected, as it does not start
+    without them; no page is asked for."""
+    collected = var.parent / "collected"
+    collected.mkdir(exist_ok=True)
+    (collected / "staticfiles.json").touch()
+    return {"DEBUG": "false", "SECRET_KEY": SECRET, "STATIC_ROOT": str(collected)}
 
 
 def work(var: Path, what: str) -> None:
@@ -69,7 +78,7 @@ def trains(var: Path, run: int) -> int:
 
 @pytest.mark.wide
 def test_market_that_is_killed_or_stopped_leaves_nobody_and_goes_on_with_what_it_sold(var: Path) -> None:
-    with Up(var, free_port(), **PRODUCTION) as up:
+    with Up(var, free_port(), **production(var)) as up:
         up.wait_for_address()
         work(var, "sell 240")
         trains(var, run=0)
@@ -82,7 +91,7 @@ def test_market_that_is_killed_or_stopped_leaves_nobody_and_goes_on_with_what_it
         up.process.kill()
         until(lambda: people_of(str(var)) == [], lambda: str(people_of(str(var))), patience=ALONE)
 
-    with Up(var, free_port(), **PRODUCTION) as up:
+    with Up(var, free_port(), **production(var)) as up:
         up.wait_for_address()
         assert trains(var, run=1) > first
         work(var, "verify")
