@@ -46,7 +46,7 @@ PURPOSE = b"whose key a backup belongs to"
 BACKUP_ACTION = "backup_make"  # name of a backup in the history
 # Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
 KNOWN_OUTSIDE = ("scheduling_trainingjob", "scheduling_event")
-NO_RIGHT = re.compile(r"permission denied|may lack SELECT privilege")  # in what PostgreSQL's programs say
+NO_RIGHT = re.compile(r"permission denied|may lack SELECT privilege|must be owner of")  # from PostgreSQL's programs
 SKIPPED = 1_000_000  # numbers; more than any installation uses between two backups
 
 

@@ -177,7 +177,13 @@ def test_what_is_no_whole_backup_or_anothers_is_refused_and_nothing_is_written(t
     assert rows_of(elsewhere, tables=()) == []
 
 
-def test_role_that_serves_is_told_that_it_takes_the_owner_and_nothing_else(tmp_path: Path, elsewhere: str) -> None:
+@pytest.mark.parametrize("comment", ["NULL", "'standard public schema'"])
+def test_role_that_serves_is_told_that_it_takes_the_owner_and_nothing_else(
+    tmp_path: Path, elsewhere: str, comment: str
+) -> None:
+    """A schema that was made again, as `demo` does, has no comment: a restore takes PostgreSQL's own away, first."""
+    with as_superuser():
+        run(f"COMMENT ON SCHEMA public IS {comment}")
     here = installation(tmp_path / "here", connection.settings_dict["NAME"], secrets.token_urlsafe(50))
     serving = here | {"DATABASE_OWNER_URL": ""}
     refused = manage(serving, "backup", tmp_path / "backup")
