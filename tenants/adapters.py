@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.helpers import complete_social_login
@@ -19,8 +20,9 @@ from tenants.joining import any_may_be_asked
 from tenants.log_in_limits import password_try, person_known, right, strangers_forget
 from tenants.models import Invitation, User
 from tenants.names import in_printable, is_blank
-from tenants.selectors import invitation_by_hash, invitations_to
+from tenants.selectors import invitation_by_hash, invitations_to, owner_of_address
 from tenants.services import claims_apply, claims_join_any, invitation_state
+from tenants.services.addresses import additions_forget, address_lock, beginner_close
 from tenants.services.members import address_refusal
 
 SESSION_KEY = "invitation"  # key of the session: the hash of the token in the visitor's link
@@ -65,6 +67,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
                 raise
         return super().post_login(request, user, **about)
 
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        with transaction.atomic():
+            address_lock(email_address.email)
+            confirmed: bool = super().confirm_email(request, email_address)
+            if confirmed:
+                beginner_close(email_address.email, email_address.user)
+        return confirmed
+
     def clean_email(self, email: str) -> str:
         """Check an address that somebody signs up with, adds to the account, or asks for a new password with."""
         if refusal := address_refusal(email):
@@ -107,6 +117,22 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if invitations_to(proved, timezone.now()) or claims_join_any(claims_of(sociallogin)):
             return True
         return any_may_be_asked()
+
+    def authenticate_by_email(self, sociallogin: Any) -> tuple[User, str] | None:
+        """Return the account to log in to, and the address by which it was found. It must be the address's owner's:
+        whoever added the address without proof would see the person come in there, with all that the claims give."""
+        for address in sociallogin.email_addresses:
+            counts = address.verified and self.can_authenticate_by_email(sociallogin, address.email)
+            if counts and (owner := owner_of_address(address.email)):
+                return owner, address.email
+        return None
+
+    def is_auto_signup_allowed(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Make room for the account that follows: an address that the provider has proved leaves the accounts to which
+        others added it without proof, as the framework would take it for theirs."""
+        additions_forget([address.email.lower() for address in sociallogin.email_addresses if address.verified])
+        allowed: bool = super().is_auto_signup_allowed(request, sociallogin)
+        return allowed
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
         """Make the account. Where somebody else, or the same person in another window, has got one with this address at

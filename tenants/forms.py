@@ -28,6 +28,7 @@ from tenants.log_in_limits import code_try, mail_try, right
 from tenants.models import AuditEntry, Tenant, User
 from tenants.names import name_flaw
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, ScopePreset
+from tenants.selectors import owner_of_address
 
 ADDRESS = "E-mail address"
 TRIAL_LONGEST = 20_000  # characters of pasted claims
@@ -57,6 +58,11 @@ class InvitedSignupForm(SignupForm):  # type: ignore[misc]
             self.initial["email"] = invitation.email
             self.fields["email"].help_text = "The address that was invited."
 
+    def validate_unique_email(self, value: str) -> str:
+        """Note whether the address is somebody's already: the visitor is told by mail, as one who has an account."""
+        self.account_already_exists = owner_of_address(value) is not None
+        return value
+
     def try_save(self, request: HttpRequest) -> tuple[User | None, HttpResponse | None]:
         """Make the account. Where somebody else has got one with this address since the form was checked, the visitor
         is answered as if the form were checked only now."""
@@ -84,6 +90,8 @@ class MemberAddressForm(AddEmailForm):  # type: ignore[misc]
 
 
 class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
+    users: list[User]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].label = ADDRESS
@@ -91,6 +99,8 @@ class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
     def clean_email(self) -> str:
         mail_try(context.request, self.cleaned_data["email"])
         email: str = super().clean_email()
+        owner = owner_of_address(email)
+        self.users = [user for user in self.users if user == owner]  # who gets the mail
         return email
 
 

@@ -32,6 +32,13 @@ def person_by_address(address: str) -> User | None:
     return address_row.user if address_row else User.objects.filter(email=address).first()
 
 
+def owner_of_address(address: str) -> User | None:
+    """Return the person whose address this is: who has confirmed it, or else whose account began with it. Whoever has
+    added it to an account without proof does not count."""
+    row = EmailAddress.objects.filter(email=address.lower(), verified=True).select_related("user").first()
+    return row.user if row else User.objects.filter(email=address.lower()).first()
+
+
 def staff_roles(user: User) -> frozenset[str]:
     return frozenset(StaffGrant.objects.filter(user=user, revoked_at=None).values_list("role", flat=True))
 

@@ -8,8 +8,9 @@ from datetime import datetime
 from django.db import transaction
 
 from tenants.access import Access, Refused
-from tenants.models import Tenant, User
+from tenants.models import Tenant
 from tenants.roles import OWNER
+from tenants.selectors import owner_of_address, user_owns_address
 from tenants.services.invitations import IssuedInvitation, invitation_issue
 from tenants.services.members import member_add, tenant_create
 
@@ -27,14 +28,15 @@ class OpenedTenant:
 def tenant_open(*, slug: str, name: str, owner: str, by: Access, reason: str, at: datetime) -> OpenedTenant | Refused:
     """Make a tenant with its owner, both or neither: only the operator could repair a tenant without an owner.
 
-    A person without an account is invited, and makes one with the link, by a password or by single sign-on.
+    A person without an account is invited, and makes one with the link, by a password or by single sign-on. So is one
+    whose account has the address without proof, since it may be somebody else's.
     """
     tenant = tenant_create(slug=slug, name=name, by=by, reason=reason, at=at)
     if isinstance(tenant, Refused):
         return tenant
     email = owner.strip().lower()
-    person = User.objects.filter(email=email).first()
-    if person is None:
+    person = owner_of_address(email)
+    if person is None or not user_owns_address(person, email):
         issued = invitation_issue(tenant=tenant, email=email, role=OWNER, by=by, at=at, reason=reason)
         outcome: object = issued
     elif person.is_active:

@@ -12,6 +12,7 @@ from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
 from tenants.names import name_flaw
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
+from tenants.selectors import owner_of_address
 from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, address_refusal, reason_refusal, row_store
 from tenants.services.token_ends import tokens_of_staff_end
 
@@ -31,7 +32,7 @@ def person_create(
     email = email.strip().lower()
     if refusal := address_refusal(email):
         return refusal
-    if User.objects.filter(email=email).exists():
+    if owner_of_address(email) is not None:
         return Refused("address_taken", f"There is an account for {email} already.")
     user = User(email=email, name=name)
     user.set_password(password)

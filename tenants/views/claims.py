@@ -46,7 +46,7 @@ def claims_try(request: AccessRequest) -> HttpResponse:
         return _page(request, trial=trial)
     pasted = trial.cleaned_data["claims"]
     address = trial.cleaned_data["person"] or pasted.get(EMAIL)
-    person = selectors.person_by_address(address) if isinstance(address, str) and "\0" not in address else None
+    person = selectors.owner_of_address(address.strip()) if isinstance(address, str) and "\0" not in address else None
     steps = services.claims_try(user=person, claims=pasted)
     return _page(request, trial=trial, steps=steps, person=person, address=address or "")
 

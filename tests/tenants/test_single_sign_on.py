@@ -151,6 +151,20 @@ def test_invited_person_comes_in_without_the_link_where_the_provider_proves_the_
     assert logged_in_as(browser) == EMAIL
 
 
+def test_account_that_names_the_address_without_proof_is_not_logged_in_to_and_blocks_nobody(provider) -> None:
+    """The account would get what the claims give, and its owner would have it, too."""
+    other = make_person()
+    EmailAddress.objects.create(user=other, email=EMAIL)
+    owner = make_member(make_tenant("lumen"), OWNER)
+    done(services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    browser = Client()
+    sign_on(browser)
+    assert logged_in_as(browser) == EMAIL
+    assert EmailAddress.objects.get(email=EMAIL, verified=True).user == User.objects.get(email=EMAIL) != other
+    assert other.has_usable_password()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_person_who_comes_in_two_windows_at_once_is_logged_in_in_both(provider, monkeypatch) -> None:
     owner = make_member(make_tenant("lumen"), OWNER)
