@@ -31,6 +31,7 @@ from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR, program_of_row
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.limits import LimitOverAll, limit_lock
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, REASON_LONGEST, REASON_TOO_LONG, reason_refusal, strangers_refusal
@@ -103,8 +104,11 @@ def program_register(
         return invalid_program(flaws)
     rows = CatalogueProgram.objects.filter(tenant=by.tenant)
     is_there = rows.filter(name=program.name).exists()
-    if by.tenant is not None and (archive is not None or not is_there):
-        Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant.pk)  # what it has is counted one after the other
+    if archive is not None or not is_there:  # what the owner has is counted one after the other
+        if by.tenant is not None:
+            Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant.pk)
+        else:
+            limit_lock(LimitOverAll.PROGRAMS_OF_OPERATOR)
     if refusal := _archive_refusal(program, archive, by.tenant):
         return refusal
     if is_new is False and not is_there:

@@ -16,6 +16,7 @@ from scheduling.programs.catalogue import LONGEST_WORD, SLUG, Program
 from scheduling.programs.fields import FieldRefusal, is_kept
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.limits import LimitOverAll, limit_lock
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal, strangers_refusal
@@ -44,6 +45,7 @@ def secret_set(
     slugs = None if tenants is None else sorted(set(tenants))
     if refusal := strangers_refusal(slugs or []):
         return refusal
+    limit_lock(LimitOverAll.SECRETS)
     if OperatorSecret.objects.exclude(name=name).count() >= MOST_SECRETS:
         return TOO_MANY_SECRETS
     new_row = OperatorSecret(name=name, tenants=slugs, secret="", set_at=at)

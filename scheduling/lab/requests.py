@@ -23,6 +23,7 @@ from scheduling.market.view import arrival_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.limits import LimitOverAll, limit_lock
 from tenants.models import User
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED
@@ -92,11 +93,9 @@ def study_create(
     except BadScenario as error:
         return Refused("invalid_study", f"{error}.")
     with transaction.atomic():
-        if by.user is not None:  # their studies are counted one after the other
-            User.objects.select_for_update(no_key=True).get(pk=by.user.pk)
-        mine = LabStudy.objects.filter(asked_by=by.user, state__in=STUDY_AT_WORK)
-        if mine.count() >= MOST_OPEN:
-            return TOO_MANY
+        limit_lock(LimitOverAll.STUDIES)
+        if refusal := _open_refusal(by.user, by):
+            return refusal
         if LabStudy.objects.count() >= MOST_KEPT:
             return TOO_MANY_KEPT
         study = LabStudy.objects.create(
@@ -184,15 +183,31 @@ def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refus
     return rows.get()
 
 
+@transaction.atomic
 def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
     """Continue a study that was called off or that failed. What it has done is not done again."""
     if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
-    rows = LabStudy.objects.filter(pk=study_id)
-    ended = rows.filter(state__in=(StudyState.CANCELLED, StudyState.FAILED))
-    if not ended.update(state=StudyState.READING, ended_at=None, sentence="", tries=0, part=0.0):
-        return UNKNOWN_STUDY if not rows.exists() else NOT_READY
-    return rows.get()
+    limit_lock(LimitOverAll.STUDIES)
+    study = _locked(study_id)
+    if study is None:
+        return UNKNOWN_STUDY
+    if study.state not in (StudyState.CANCELLED, StudyState.FAILED):
+        return NOT_READY
+    if refusal := _open_refusal(study.asked_by, by):
+        return refusal
+    study.state, study.ended_at, study.sentence, study.tries, study.part = StudyState.READING, None, "", 0, 0.0
+    study.save(update_fields=["state", "ended_at", "sentence", "tries", "part"])
+    return study
+
+
+def _open_refusal(person: User | None, by: Access) -> Refused | None:
+    """Return why no further study of this person may be open, or None. They are counted under the lock of all."""
+    if LabStudy.objects.filter(asked_by=person, state__in=STUDY_AT_WORK).count() < MOST_OPEN:
+        return None
+    if person == by.user:
+        return TOO_MANY
+    return Refused(TOO_MANY.code, f"{MOST_OPEN} studies of {person} are not done yet. Wait for one, or call one off.")
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
 from scheduling.what_if.seen import WhatIfSeen, seen_all, view_of
 from tenants.access import Access, Refused
-from tenants.models import Tenant, User
+from tenants.limits import LimitOverAll, limit_lock
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
@@ -78,10 +78,7 @@ def what_if_start(
         if refusal := _cannot(interval, job, field, value):
             return refusal
         with transaction.atomic():
-            # The questions of a tenant, and those of a person, are counted one after the other.
-            Tenant.objects.select_for_update(no_key=True).get(pk=job.tenant_id)
-            if by.user is not None:
-                User.objects.select_for_update(no_key=True).get(pk=by.user.pk)
+            limit_lock(LimitOverAll.QUESTIONS)  # under it those of a tenant and of a person are counted, too
             if refusal := _too_many(job.tenant_id, by, at):
                 return refusal
             row = WhatIf.objects.create(

@@ -21,6 +21,7 @@ from tenants.claims import (
     roles_claimed,
     steps_by_claims,
 )
+from tenants.limits import LimitOverAll, limit_lock
 from tenants.models import AuditEntry, ClaimMapping, Membership, Tenant, User
 from tenants.names import is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
@@ -64,6 +65,7 @@ def claim_mapping_add(
         return UNKNOWN_TENANT
     if ClaimMapping.objects.filter(claim=claim, value=value, tenant=place).exists():
         return MAPPED_ALREADY
+    limit_lock(LimitOverAll.CLAIM_MAPPINGS)
     if ClaimMapping.objects.count() >= MOST_MAPPINGS:
         return TOO_MANY
     mapping = ClaimMapping.objects.create(claim=claim, value=value, tenant=place, role=role, created_at=at)

@@ -14,21 +14,21 @@ import pytest
 from django.db import connection, transaction
 
 from scheduling.audit import requests as audits
-from scheduling.catalogue import registration
+from scheduling.catalogue import registration, secrets
 from scheduling.jobs import saved_views
 from scheduling.lab import requests as studies
-from scheduling.models import AuditKind
+from scheduling.models import AuditKind, Pool
 from scheduling.webhooks import changes as webhooks
 from scheduling.what_if import asking
 from tenants.access import Access, Refused
 from tenants.models import Tenant
-from tenants.roles import AUDITOR, OWNER, SUBMITTER
+from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER
 from tenants.scoping import scope
-from tenants.services import tokens
+from tenants.services import claims, tokens
 from tests.catalogue.builders import DOCUMENT, allow, archive_with
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, make_pool
-from tests.tenants.builders import NOW, access, make_member, make_person, make_tenant
+from tests.tenants.builders import NOW, WHY, access, done, make_member, make_person, make_tenant
 from tests.what_if.test_what_if_said import ask, make_rivals
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +43,10 @@ def owner() -> Access:
 
 def auditor() -> Access:
     return Access(user=make_person(), tenant=None, roles=frozenset({AUDITOR}))
+
+
+def operator() -> Access:
+    return Access(user=make_person(), tenant=None, roles=frozenset({OPERATOR}))
 
 
 def names() -> Iterator[str]:
@@ -102,10 +106,13 @@ def bringer() -> Access:
 
 def of_studies(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(studies, "MOST_OPEN", 1)
-    by, pool = auditor(), make_pool()
-    words: dict[str, Any] = {"document": {"rules": ["alone", "market"]}, "files": {}, "pool": pool, "by": by}
-    words |= {"first_at": pool.epoch_at, "last_at": pool.epoch_at + timedelta(hours=1)}
-    return lambda: studies.study_create(**words, at=NOON), "studies_waiting"
+    by, words = auditor(), words_of_study(make_pool())
+    return lambda: studies.study_create(**words, by=by, at=NOON), "studies_waiting"
+
+
+def words_of_study(pool: Pool) -> dict[str, Any]:
+    words: dict[str, Any] = {"document": {"rules": ["alone", "market"]}, "files": {}, "pool": pool}
+    return words | {"first_at": pool.epoch_at, "last_at": pool.epoch_at + timedelta(hours=1)}
 
 
 def of_audits(monkeypatch: pytest.MonkeyPatch) -> World:
@@ -129,6 +136,60 @@ def of_questions_about_a_tenant(monkeypatch: pytest.MonkeyPatch) -> World:
     return lambda: ask(interval, first, "rent", "never", next(people)), "too_many_open"
 
 
+def of_questions_in_all(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(asking, "MOST_IN_ALL", 1)
+    _, jobs, interval = make_rivals()
+    questions = iter([(job, auditor()) for job in jobs])
+
+    def call() -> object:
+        job, by = next(questions)
+        return ask(interval, job, "rent", "never", by)
+
+    return call, "too_many_in_all"
+
+
+def of_studies_in_all(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(studies, "MOST_KEPT", 1)
+    pool, people = make_pool(), iter([auditor(), auditor()])
+    words = words_of_study(pool)
+    return lambda: studies.study_create(**words, by=next(people), at=NOON), "too_many_studies"
+
+
+def of_studies_that_go_on(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(studies, "MOST_OPEN", 1)
+    by, words = auditor(), words_of_study(make_pool())
+    ended = []
+    for _ in range(2):
+        study = done(studies.study_create(**words, by=by, at=NOON))
+        ended.append(done(studies.study_cancel(study_id=study.pk, by=by, at=NOON)))
+    each = iter(ended)
+    return lambda: studies.study_resume(study_id=next(each).pk, by=by, at=NOON), "studies_waiting"
+
+
+def of_secrets(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(secrets, "MOST_SECRETS", 1)
+    name, words = names(), {"value": "v", "tenants": None, "by": operator(), "at": NOON, "reason": WHY}
+    return lambda: secrets.secret_set(name=next(name), **words), "too_many_secrets"
+
+
+def of_programs_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(registration, "MOST_PROGRAMS", 1)
+    by, name = operator(), names()
+
+    def call() -> object:
+        document = DOCUMENT | {"name": next(name)}
+        return registration.program_register(document=document, archive=None, by=by, at=NOON, reason=WHY)
+
+    return call, "too_many_programs"
+
+
+def of_mappings_of_claims(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(claims, "MOST_MAPPINGS", 1)
+    by, slugs = operator(), iter([make_tenant().slug, make_tenant().slug])
+    words: dict[str, Any] = {"claim": "groups", "value": "a", "role": SUBMITTER, "by": by, "reason": WHY, "at": NOON}
+    return lambda: claims.claim_mapping_add(tenant=next(slugs), **words), "too_many_mappings"
+
+
 @pytest.mark.parametrize(
     "world",
     [
@@ -141,6 +202,12 @@ def of_questions_about_a_tenant(monkeypatch: pytest.MonkeyPatch) -> World:
         of_audits,
         of_questions,
         of_questions_about_a_tenant,
+        of_questions_in_all,
+        of_studies_in_all,
+        of_studies_that_go_on,
+        of_secrets,
+        of_programs_of_the_operator,
+        of_mappings_of_claims,
     ],
 )
 def test_second_call_waits_for_the_first_and_is_refused(

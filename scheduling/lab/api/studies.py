@@ -161,7 +161,7 @@ class StudyResume(_Studies):
         permission=Permission.AUDITS_ASK,
         answer=StudyShown,
         answer_example=READING_EXAMPLE,
-        refusals=("unknown_study", "study_not_ready"),
+        refusals=("unknown_study", "study_not_ready", "studies_waiting"),
         tag="lab",
     )
     def post(self, request: Request, study_id: int) -> HttpResponseBase:
