@@ -27,7 +27,7 @@ from scheduling.models import AlonePlan, Lane, LaneClock, Pool, ResourceKind
 from scheduling.runs import LOCAL, engine_flaw
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.names import UNSEEN_NAME, is_blank
+from tenants.names import name_flaw
 from tenants.services.members import row_refusal, row_store
 
 # D16: a tenant that gets everything back must not keep a saved state.
@@ -108,8 +108,8 @@ def _pool_refusal(pool: Pool) -> Refused | None:
     for lane, policy in ((Lane.BATCH, pool.batch_policy), (Lane.INSTANT, pool.instant_policy)):
         if policy is not None and not isinstance(policy.get("name"), str):
             return InvalidPolicy("invalid_pool", "A policy is given by its name and fields.", lane)
-    if is_blank(pool.name):
-        return Refused("invalid_pool", UNSEEN_NAME)
+    if flaw := name_flaw(pool.name):
+        return Refused("invalid_pool", flaw)
     if refusal := row_refusal(pool, "invalid_pool"):
         return refusal
     flaw = engine_flaw(pool.engine, pool.slot_seconds)
@@ -147,8 +147,8 @@ def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:
     if not resources:
         return Refused("invalid_pool", "A pool counts at least one resource.")
     for name, label in resources.items():
-        if is_blank(label):
-            return Refused("invalid_resource", f"{name[:40]}: {UNSEEN_NAME}")
+        if flaw := name_flaw(label):
+            return Refused("invalid_resource", f"{name[:40]}: {flaw}")
         # The pool is not saved yet, so only the name and the label can be checked.
         row = ResourceKind(name=name, label=label)
         try:

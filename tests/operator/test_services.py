@@ -94,7 +94,9 @@ def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
     [
         ("invalid_pool", {"slug": "Main pool"}),
         ("invalid_pool", {"name": " \u200b "}),
+        ("invalid_pool", {"name": "Main \u202eloop"}),
         ("invalid_resource", {"resources": {"worker": "\u3164"}}),
+        ("invalid_resource", {"resources": {"worker": "a\u202eb"}}),
         ("invalid_pool", {"slot_seconds": 0}),
         ("invalid_pool", {"clock_cap": 0}),
         ("invalid_pool", {"batch_policy": {}}),

@@ -64,10 +64,32 @@ def test_name_does_not_change_how_the_text_around_it_is_read(sign: str) -> None:
     assert in_printable(name) == ("Lumen baL" if sign == "\n" else "LumenbaL")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u200cعلی",
+        "علی\u200c",
+        "علی\u200c رضا",
+        "علی\u200c\u200cرضا",
+        "محمد\u200cعلی",  # the letter before it joins no next one anyway, so that nobody would see it
+        "علی\u200dرضا",
+        "Lu\u200cmen",
+        "क्\u200cष",
+    ],
+    ids=ascii,
+)
+def test_sign_between_letters_is_refused_where_it_cannot_be_seen(name: str) -> None:
+    assert name_flaw(name) == UNPRINTABLE_NAME
+    assert in_printable(name) == name.replace("\u200c", "").replace("\u200d", "")
+
+
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", ["Inés Åström", "李 明", "עדה", "أحمد", "O'Neill-Ito", "Anne \N{SNOWMAN}"])
+@pytest.mark.parametrize(
+    "name", ["Inés Åström", "李 明", "עדה", "أحمد", "علی\u200cرضا خانه\u200cای", "O'Neill-Ito", "Anne \N{SNOWMAN}"]
+)
 def test_name_may_be_in_any_script(name: str) -> None:
     assert services.tenant_create(slug="new", name=f" {name} ", by=SYSTEM, reason=WHY, at=NOW).name == name
+    assert in_printable(name) == name
 
 
 @pytest.mark.django_db
