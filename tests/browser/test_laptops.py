@@ -76,3 +76,15 @@ def test_name_of_one_word_that_is_longer_than_the_page_breaks(visit: Act, act: A
             one.open(f"/t/lumen/{path}")
             wrong += [f"{path} slides by {one.sideways()} at {width}"] * (one.sideways() > 0)
     assert not wrong, "\n".join(wrong)
+
+
+def test_long_name_takes_two_lines_of_the_head_until_its_menu_is_open(visit: Act, act: Act) -> None:
+    owner, _ = act(one_word_names)
+    one = visit(owner, width=PHONE)
+    one.open("/t/lumen/market/")
+    name = one.page.locator(".who-name")
+    line = name.evaluate("el => parseFloat(getComputedStyle(el).lineHeight)")
+    assert name.bounding_box()["height"] <= 2 * line + 1
+    one.page.click(".rail .who")
+    assert name.evaluate("el => el.scrollHeight - el.clientHeight") == 0
+    assert name.bounding_box()["height"] > 3 * line
