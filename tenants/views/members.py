@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from tenants import joining, selectors, services
 from tenants.access import AccessRequest, Refused
@@ -117,10 +117,15 @@ def member_role_change(request: AccessRequest, tenant_slug: str, pk: int) -> Htt
     return redirect("tenant_members", tenant_slug)
 
 
-@posted_from("tenant_members")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.MEMBERS_CHANGE)
 def member_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    """Say what ends with the membership, or end it where the form is posted."""
     membership = _membership(pk)
+    if request.method != "POST":
+        context = {"membership": membership, "by_staff": OWNER not in request.access.roles}
+        return render(request, "tenants/member_remove.html", context)
     outcome = services.member_remove(
         membership=membership, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )

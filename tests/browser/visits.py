@@ -31,12 +31,14 @@ TENANT = {
     "job_cancel": ["jobs/{running}/cancel/"],
     "array_cancel": ["jobs/arrays/{array}/cancel/"],
     "tenant_members": ["members/"],
+    "member_remove": ["members/{member}/remove/"],
     "tenant_tokens": ["tokens/"],
     "tenant_programs": ["programs/"],
     "tenant_program_new": ["programs/new/"],
     "tenant_program": ["programs/of/operator/trainer/", "programs/of/operator/{program}/"],
     "tenant_webhooks": ["webhooks/"],
     "tenant_webhook": ["webhooks/{webhook}/"],
+    "webhook_remove": ["webhooks/{webhook}/remove/"],
     "tenant_history": ["history/"],
     "tenant_fairness": ["fairness/", "fairness/?from=2001-01-01&to=2001-01-02"],
     "tenant_fairness_interval": ["fairness/{pool}/intervals/2/"],
@@ -134,7 +136,7 @@ NOBODY = {
 # Answers without a page of their own: they change something and lead back, or are a part, a file or a sign of life.
 NO_PAGE = {
     "live", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
-    "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
+    "member_role_change", "member_leave", "invitation_create", "invitation_revoke",
     "join_ask", "join_withdraw", "join_accept", "join_decline", "may_be_asked",
     "owner_invite_again", "owner_withdraw", "staff_token_create", "staff_token_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
@@ -148,7 +150,7 @@ NO_PAGE = {
     "operator_learner", "operator_weights",
     "lab_choices", "lab_start", "lab_cancel", "lab_resume", "lab_show", "lab_report", "lab_figures",
     "notices_read", "notice_chat",
-    "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
+    "webhook_create", "webhook_change", "webhook_secret", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip
 # Pages of allauth that only somebody halfway through something sees; their templates are those of the pages above.

@@ -99,7 +99,8 @@ def traded_world() -> World:
     program_of(running)
     sized = sized_in_a_pool_of_its_own(begin, lumen, castor)
     waiting = job(pool, lumen, "speech-next", SETTLED + 0.2, LONG)
-    people = {role: make_member(lumen, role, named(role)).user for role in (OWNER, BILLING, VIEWER)}
+    members = {role: make_member(lumen, role, named(role)) for role in (OWNER, BILLING, VIEWER)}
+    people = {role: member.user for role, member in members.items()}
     people |= {role: make_staff(role, named(role)).user for role in (AUDITOR, OPERATOR)}
     by = access_of(people[OWNER], lumen)
     choices_set(person=people[OWNER], ways={}, all_jobs=True)
@@ -127,6 +128,7 @@ def traded_world() -> World:
         "elastic": sized.pool.slug,
         "learnt": learnt().slug,
         "program": program,
+        "member": members[VIEWER].pk,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
         "join_request": join_request_of(lumen, by),

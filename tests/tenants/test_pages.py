@@ -21,7 +21,7 @@ from tenants import history
 from tenants.access import Access
 from tenants.models import AuditEntry, User
 from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
-from tenants.selectors import staff_roles
+from tenants.selectors import staff_roles, user_tenants
 from tenants.templatetags.look import amount, credits, fact
 from tests.tenants.builders import client_of, make_member, make_person, make_staff, make_tenant
 
@@ -329,6 +329,23 @@ def test_who_is_made_at_the_console_has_an_address_that_can_be_one() -> None:
     with pytest.raises(CommandError, match="not an e-mail address"):
         call_command("staff_grant", "ops", OPERATOR, reason="the address ends too early")
     assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("by_operator", [False, True])
+def test_page_asks_before_a_member_is_removed(by_operator: bool) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    member = make_member(owner.tenant, VIEWER, make_person("zoe@example.org", "Zoe"))
+    browser = client_of(make_staff(OPERATOR).user if by_operator else owner.user)
+    path = f"/t/lumen/members/{member.pk}/remove/"
+    assert f'href="{path}"' in browser.get("/t/lumen/members/").content.decode()
+    question = browser.get(path).content.decode()
+    assert "Remove Zoe?" in question
+    assert ("required" in question) == by_operator
+    assert user_tenants(member.user), "only asked"
+    browser.post(path, {"reason": "has moved"})
+    assert not user_tenants(member.user)
+    assert AuditEntry.objects.get(action="member_remove").reason == "has moved"
+    assert browser.get(path).status_code == 404
 
 
 def test_members_are_sorted_and_exported() -> None:

@@ -161,11 +161,23 @@ def test_of_two_who_change_it_at_the_same_time_the_second_is_told(world: World) 
     assert (all_of(world.tenant)[0].url, all_of(world.tenant)[0].kinds) == (URL, ["job_finished", "low_balance"])
 
 
+def test_page_asks_before_a_webhook_is_removed(world: World) -> None:
+    owner, path = browser(world), place(world, f"{webhook(world)['webhook']}/")
+    assert f'<a class="button bad" href="{path}remove/">Remove</a>' in owner.get(path).content.decode()
+    question = owner.get(f"{path}remove/").content.decode()
+    assert "Nothing has happened yet" in question
+    assert URL in question
+    assert owner.get(path).status_code == 200
+    assert owner.post(f"{path}remove/").status_code == 302
+    assert owner.get(path).status_code == owner.get(f"{path}remove/").status_code == 404
+
+
 def test_another_tenants_webhook_is_not_found(world: World) -> None:
     other = make_world("castor", world.pool)
     theirs = deliveries(other)
     owner = browser(world)
     assert owner.get(place(world, f"{theirs['webhook']}/")).status_code == 404
+    assert owner.get(place(world, f"{theirs['webhook']}/remove/")).status_code == 404
     owner.post(place(world, f"{theirs['webhook']}/remove/"))
     owner.post(place(world, f"{theirs['webhook']}/deliveries/{theirs['delivery']}/replay/"))
     assert all(row.removed_at is None for row in all_of(other.tenant))

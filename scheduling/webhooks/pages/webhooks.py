@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.feed import OWN_KINDS
 from scheduling.models import DeliveryState, Webhook, WebhookDelivery
@@ -136,9 +136,16 @@ def webhook_secret(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
     return _page(request, NewWebhookForm(), outcome)
 
 
-@posted_from("tenant_webhook")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.WEBHOOKS_CHANGE)
 def webhook_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    """Say what ends with the webhook, or remove it where the form is posted."""
+    if request.method != "POST":
+        webhook = webhook_by_id(pk)
+        if webhook is None:
+            raise Http404
+        return render(request, "webhooks/webhook_remove.html", {"webhook": webhook})
     outcome = changes.webhook_remove(webhook_id=pk, by=request.access, at=timezone.now())
     tell(request, outcome, "The webhook is removed.")
     return redirect("tenant_webhooks", tenant_slug)
