@@ -25,7 +25,7 @@ def figures(world: World) -> Names:
     with as_superuser():
         Pool.objects.filter(pk=world.pool.pk).update(name="Main")
     fairness_catch_up()
-    return {"number": row.number}
+    return {"number": row.number, "day": f"{world.pool.epoch_at:%Y-%m-%d}"}
 
 
 def bundle(world: World) -> Names:
@@ -75,7 +75,7 @@ ROWS = [
     Row(
         "own_fairness_read",
         "get",
-        "tenants/{tenant}/pools/{pool}/fairness/",
+        "tenants/{tenant}/pools/{pool}/fairness/?from={day}",  # the month at hand may be another one by now
         answers(200, OWNER, BILLING, AUDITOR, OPERATOR),
         prepare=figures,
     ),
