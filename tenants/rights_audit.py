@@ -85,7 +85,7 @@ def _place(members: dict[int | str, MemberSet], person: int | str, role: str) ->
 
 def _people_by_address() -> dict[str, int]:
     """Return the number of each person by the addresses that the person has now."""
-    more = EmailAddress.objects.values_list("email", "user_id")
+    more = EmailAddress.objects.filter(verified=True).values_list("email", "user_id")
     return {email.lower(): number for email, number in [*more, *User.objects.values_list("email", "pk")]}
 
 

@@ -82,8 +82,8 @@ def test_of_two_accounts_that_confirm_one_address_at_once_the_second_is_told_tha
         answers = first, second.result(PATIENCE)
     assert [each.status_code for each in answers] == [302, 302]
     assert EmailAddress.objects.get(email=EMAIL, verified=True) == addresses[0]
-    told = [browser.get("/accounts/email/").content.decode() for browser in browsers]
-    assert ["belongs to another account" in page for page in told] == [False, True]
+    pages = [browser.get("/accounts/email/").content.decode() for browser in browsers]
+    assert ["belongs to another account" in page for page in pages] == [False, True]
 
 
 def test_address_that_another_account_names_without_proof_signs_up_by_invitation() -> None:

@@ -140,6 +140,14 @@ def test_persons_who_change_their_addresses_stay_members(world: World) -> None:
     ]
 
 
+def test_address_that_another_account_names_without_proof_is_not_that_accounts(world: World) -> None:
+    for user in (world.member.user, world.grant.user):
+        address, user.email = user.email, f"other-{user.pk}@example.org"
+        user.save(update_fields=["email"])
+        EmailAddress.objects.create(user=make_person(), email=address)
+    assert findings() == []
+
+
 def test_invitation_that_another_one_replaced_is_explained(world: World) -> None:
     by = access(world.owner)
     for at in (LATER, LATER + timedelta(hours=1)):
