@@ -597,6 +597,11 @@ class HasWindows(Protocol):
         None if the slot is a boundary itself, or none follows."""
         ...
 
+    def frontier_after(self, view: View) -> int | None:
+        """Return the first slot that a turn after the one at the view's slot may touch; None if nothing is promised. Of
+        the waiting jobs, it depends only on the first."""
+        ...
+
     def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
         """Return whether a decision may serve a new job, whenever it arrives and whatever it is worth."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q
 
 from scheduling.jobs.fitting import Fitting
-from scheduling.market.decide import LOOK_BACK
+from scheduling.market.decide import LOOK_BACK, frontier_for
 from scheduling.market.settle import not_heard_of
 from scheduling.market.view import IntakeRows, NewSpecReader, intake_rows
 from scheduling.models import JobArray, JobState, Lane, Pool, TrainingJob
@@ -55,7 +55,8 @@ class Intake:
         if self._rows is not None:
             return self._rows
         prices_from, fitting = self.pool.slot_at(self.at) - LOOK_BACK, self._waits and not self.pool.is_elastic
-        return intake_rows(self.pool, self.tenant.pk, prices_from=prices_from, fitting=fitting)
+        rows = intake_rows(self.pool, self.tenant.pk, prices_from=prices_from, fitting=fitting)
+        return replace(rows, frontier=frontier_for(self.pool, self.at, rows.frontier))
 
     @cached_property
     def fitting(self) -> Fitting:

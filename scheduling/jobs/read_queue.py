@@ -48,6 +48,8 @@ def queue_place(job: TrainingJob, *, at: datetime) -> QueuePlace | None:
     slot = max(clock.frontier if clock else 0, pool.slot_at(at) + 1)
     if job.not_before > slot:
         return None
+    if job.reason_code == "waiting_for_interval":  # it was told of one, maybe before the clock ticked
+        slot = max(slot, job.reason_numbers.get("slot", slot))
     with scope_disabled("how many jobs came before is shown to whoever waits, and not whose they are"):
         queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, not_before__lte=slot)
         earlier = queue.filter(Q(arrival__lt=job.arrival) | Q(arrival=job.arrival, pk__lt=job.pk))

@@ -10,7 +10,7 @@ from scheduling.feed import EventKind, events_append, job_event
 from scheduling.jobs.fitting import never_fits
 from scheduling.jobs.intake import Intake, over_budget, pool_closed
 from scheduling.jobs.read_rows import UNKNOWN_JOB
-from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
+from scheduling.market.calendar import closes, lane_lock
 from scheduling.market.view import arrival_of
 from scheduling.models import JobState, Lane, TrainingJob
 from tenants.access import Access, Refused
@@ -39,13 +39,14 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
         if refusal := pool_closed(intake, Lane.BATCH) or over_budget(intake, job.spec):
             return refusal
         job.arrival = arrival_of(job.pool, at)
-        return never_fits(job, frontier=frontier_of(clocks_of(job.pool))) or _queue(job, at)
+        return never_fits(job, frontier=intake.rows.frontier) or _queue(job, at, intake.rows.frontier)
 
 
-def _queue(job: TrainingJob, at: datetime) -> TrainingJob:
+def _queue(job: TrainingJob, at: datetime, frontier: int) -> TrainingJob:
     refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # so that both answers stay known
     job.lane, job.state, job.ended_at = Lane.BATCH, JobState.QUEUED, None
-    job.reason_code, job.reason_numbers = "waiting_for_interval", {**closes(job.pool, at), "instant": refused["reason"]}
+    closing = closes(job.pool, at, frontier)
+    job.reason_code, job.reason_numbers = "waiting_for_interval", {**closing, "instant": refused["reason"]}
     job.save(update_fields=["lane", "state", "ended_at", "arrival", "reason_code", "reason_numbers"])
     data = {"job": job.pk, "lane": Lane.BATCH.value, "instant": refused}
     events_append([job_event(EventKind.JOB_QUEUED, job, at=at, data=data)])

@@ -55,6 +55,17 @@ def test_who_waits_for_another_job_or_pauses_is_before_nobody(waiting) -> None:
     assert [place(job) for job in jobs] == [None, (1, 0, False), None, (2, 0, False)]
 
 
+def test_a_new_job_is_decided_about_no_sooner_than_it_was_told(waiting) -> None:
+    pool, (lumen, _), jobs = waiting
+    slot = pool.slot_at(timezone.now()) + 3
+    with scope(lumen):
+        job = TrainingJob.objects.select_related("pool").get(pk=jobs[0].pk)
+        job.reason_code, job.reason_numbers = "waiting_for_interval", {"slot": slot}
+        queue = queue_place(job, at=timezone.now())
+    assert queue is not None
+    assert queue.decided_at == pool.slot_start(slot)
+
+
 def test_the_page_says_the_place_and_how_the_last_estimates_held(waiting) -> None:
     _, (lumen, castor), jobs = waiting
     client = client_as(VIEWER, lumen)

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from scheduling.app import clock, tasks
 from scheduling.app.clock import Advanced, ClockStuck, pool_advance, pools_due
 from scheduling.market.calendar.lanes import Busy
-from scheduling.models import Award, Event, Interval, LaneClock, TrainingJob
+from scheduling.models import Award, Event, Interval, LaneClock, StartEstimate, TrainingJob
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.ledger import audit
@@ -19,11 +19,17 @@ from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_pool
 from tests.scheduling.clocks import advance, contested, everything, moment
+from tests.scheduling.live import submitted
 from tests.scheduling.markets import again, make_market, make_waiting
 
 pytestmark = pytest.mark.django_db
 
 OPERATOR = access_of_system("the tests")
+
+
+def every(model: Any) -> list[Any]:
+    with scope_disabled("the test looks at all tenants"):
+        return list(model.objects.all())
 
 
 def test_jobs_are_decided_run_and_paid_for_as_time_passes() -> None:
@@ -103,6 +109,32 @@ def test_clock_that_does_not_restart_is_asked_at_every_boundary() -> None:
     pool, _ = make_market("lumen", clock_restart=False)
     advance(pool, 30)
     assert [interval.window_end for interval in Interval.objects.order_by("number")] == [2, 4, 8, 16, 24, 32]
+
+
+@pytest.mark.parametrize(
+    ("fields", "before"),
+    [
+        ({}, ()),  # idle; a clock that restarts
+        ({"clock_first": 4}, ()),
+        ({"clock_first": 4}, (9.5,)),  # an epoch is about to open
+        ({"clock_first": 2, "clock_cap": 2}, (7.5,)),  # its interval ends with the slot, and nobody waits
+        ({"clock_first": 2, "clock_cap": 2}, (7.5, 9.5)),  # the same, and somebody waits
+        ({"clock_restart": False, "clock_first": 5, "clock_cap": 5}, ()),
+    ],
+)
+def test_a_job_that_comes_before_the_tick_of_its_slot_is_told_when_it_will_be_decided_about(
+    fields: dict[str, Any], before: tuple[float, ...]
+) -> None:
+    pool, (lumen, castor) = make_market("lumen", "castor", **fields)
+    for arrival in before:
+        make_waiting(pool, castor, arrival)
+    advance(pool, 9.2)
+    job = submitted(pool, lumen, lane="batch", slot=10.05).job
+    (estimate,) = every(StartEstimate)
+    for slot in range(10, 30):
+        advance(pool, slot + 0.2)
+    decided = min(interval.slot for interval in every(Interval) if interval.slot > 10 and interval.window_end)
+    assert (job.reason_numbers["slot"], estimate.earliest) == (decided, decided)
 
 
 def test_leaves_a_boundary_to_the_one_who_is_at_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The reservation calendar: who holds which unit in which slot, and the locks under which that changes."""
 
-from scheduling.market.calendar.lanes import clocks_of, closes, frontier_of, lane_lock
+from scheduling.market.calendar.lanes import clocks_of, closes, lane_lock
 from scheduling.market.calendar.units import ROUNDING, CalendarUnit, UnitReader, amounts_in, units_release
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "amounts_in",
     "clocks_of",
     "closes",
-    "frontier_of",
     "lane_lock",
     "units_release",
 ]

@@ -3,7 +3,6 @@ ledger, history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -66,14 +65,11 @@ def clocks_of(pool: Pool) -> dict[str, LaneClock]:
 _clocks = RepeatedRead(lambda pool_id: LaneClock.objects.filter(pool=pool_id).order_by(), of=Whose.NONE, pool_id=-1)
 
 
-def frontier_of(clocks: Mapping[str, LaneClock]) -> int:
-    """Return the first slot that the batch lane has not sold yet."""
-    clock = clocks.get(Lane.BATCH)
-    return clock.frontier if clock else 0
-
-
 def closes(pool: Pool, at: datetime, frontier: int | None = None) -> dict[str, Any]:
     """Return the earliest boundary at which the batch lane can decide about a job that arrives now. `frontier` is the
     lane's, if the caller knows it."""
-    slot = max(pool.slot_at(at) + 1, frontier_of(clocks_of(pool)) if frontier is None else frontier)
+    if frontier is None:
+        clock = clocks_of(pool).get(Lane.BATCH)
+        frontier = clock.frontier if clock else 0
+    slot = max(pool.slot_at(at) + 1, frontier)
     return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

@@ -25,7 +25,7 @@ from scheduling.market.decide.chain import (
 from scheduling.market.decide.cooling_off import cooling
 from scheduling.market.decide.estimates import LOOK_BACK, Estimate, estimates_keep, start_estimate
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
-from scheduling.market.decide.interval import batch_policy
+from scheduling.market.decide.interval import batch_policy, frontier_for
 from scheduling.market.decide.plans import drafts_after, is_open, longest_told, refunds_of, work_in_pieces, work_left
 from scheduling.market.decide.programs import UNITS, Pinned, program_kept, program_of, program_pinned
 from scheduling.market.decide.promises import lanes_lock, promises_kept
@@ -56,6 +56,7 @@ __all__ = [
     "dividend_of",
     "drafts_after",
     "estimates_keep",
+    "frontier_for",
     "given_up_sold",
     "heads_beside",
     "instant_admit",

@@ -16,7 +16,7 @@ from scheduling.core import records
 from scheduling.core.collector import collector_resting
 from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
 from scheduling.feed import events_append
-from scheduling.market.calendar.lanes import Busy, lane_lock, pool_now
+from scheduling.market.calendar.lanes import Busy, clocks_of, lane_lock, pool_now
 from scheduling.market.calendar.rows import batch_reserve, prices_post, ticks_write
 from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
@@ -186,6 +186,25 @@ def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None
         return slot
     following = policy.next_boundary(snapshot.view)
     return None if following is None else following[0]
+
+
+def frontier_for(pool: Pool, at: datetime, frontier: int) -> int:
+    """Return the first slot that a decision about a job that comes now may touch. `frontier` is the batch lane's.
+
+    They differ between the begin of a slot and the tick that decides it: that decision will not see the job. Only where
+    this one tick is due is the pool read; what several late ones will do is not known.
+    """
+    slot = pool.slot_at(at)
+    if pool.is_elastic or not frontier or frontier > slot + (pool.clock_first if pool.clock_restart else 0):
+        return frontier  # the lane promised nothing yet; or so much that the tick came, or will not change it
+    clock = clocks_of(pool).get(Lane.BATCH)
+    if clock is None or clock.held or clock.decided_slot != slot - 1:
+        return frontier
+    with scope_disabled("which slots are dealt out is the same for everybody"):
+        snapshot = glance(pool, slot, clock)
+    policy = batch_policy(snapshot.frame, slot)
+    after = policy.frontier_after(snapshot.view) if isinstance(policy, HasWindows) else None
+    return frontier if after is None else max(frontier, after)
 
 
 def _lock_funds(pool: Pool) -> None:

@@ -26,7 +26,7 @@ class PoolResource(NamedTuple):
 class IntakeRows:
     """The rows, all read at the same moment."""
 
-    frontier: int  # the first slot that the batch lane has not sold yet
+    frontier: int  # the first slot that the batch lane has not sold yet, or will not have sold before it sees a new job
     draining: bool  # whether a lane of the pool is draining
     resources: Sequence[PoolResource]  # in the order of rows
     rent_budget: int | None  # of the tenant's instructions, in micro-credits

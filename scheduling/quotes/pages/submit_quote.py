@@ -165,7 +165,8 @@ def quote_card(
     """Return a quote of every lane that the pool has, and of the chosen one even if the pool has it not. `read` is the
     specification as it was just checked for the batch lane. The worth counts from `worth_from` at the latest.
     `worth_said` is what its submitter said of an end by the moment that they named, in micro-credits."""
-    closes_at, wish = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
+    closing, wish = closes(pool, at, None if read is None else read.rows.frontier), (lane, otherwise)
+    closes_at = datetime.fromisoformat(closing["closes_at"])
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
     lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in wish]

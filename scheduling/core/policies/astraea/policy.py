@@ -99,6 +99,10 @@ class Astraea(Settings):
             return None
         return now.closes_at, view.memory if now.memory is None else now.memory
 
+    def frontier_after(self, view: View) -> int | None:
+        """Return the first slot that no turn up to the one at the view's slot touches; None if nothing is promised."""
+        return turn(self, view).frontier
+
     def one_more(self, view: View) -> OpenDecision:
         """Return the decision at the view's slot, open for questions about the last of the view's waiting jobs."""
         return OpenDecision(self, view)
