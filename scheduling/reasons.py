@@ -386,15 +386,20 @@ def _together(pool: Pool, numbers: Numbers) -> str:
 
 
 def _in_pieces(pool: Pool, numbers: Numbers) -> str:
-    worth = f"; to you that is worth {_credits(numbers['worth'])} credits so far" if numbers["worth"] else ""
+    worth = f"; {_bought(numbers)}" if numbers["worth"] else ""
     return f"{_percent(numbers['done'])} of it is done{worth}. The rest waits for the next interval."
 
 
 def _stands_still(pool: Pool, numbers: Numbers) -> str:
     return (
-        f"It stands still: {_percent(numbers['done'])} of it is done and worth {_credits(numbers['worth'])} credits to"
-        f" you, and finishing it now would be worth {_credits(numbers['finishing'])}."
+        f"It stands still: {_percent(numbers['done'])} of it is done; {_bought(numbers)}, and finishing it now would be"
+        f" worth {_credits(numbers['finishing'])}."
     )
+
+
+def _bought(numbers: Numbers) -> str:
+    """Return what the worth is of: it was set when the last piece was bought, and what is done may be less."""
+    return f"what its pieces so far were bought to do is worth {_credits(numbers['worth'])} credits to you"
 
 
 def _percent(share: float) -> str:

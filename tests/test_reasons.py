@@ -245,6 +245,15 @@ def test_why_the_instant_lane_did_not_take_a_job_is_said_while_it_waits() -> Non
     )
 
 
+def test_the_worth_of_a_job_in_pieces_is_not_said_to_be_that_of_what_its_program_did() -> None:
+    """Its pieces were bought for 5.6 % of the work, and its program did 4.3 %."""
+    numbers = {"done": 0.043, "worth": 22.22, "finishing": 20.0}
+    bought = "4.3 % of it is done; what its pieces so far were bought to do is worth 22.22 credits to you"
+    assert reason_sentence(pool(), "in_pieces", numbers) == f"{bought}. The rest waits for the next interval."
+    stands_still = f"It stands still: {bought}, and finishing it now would be worth 20.00."
+    assert reason_sentence(pool(), "stands_still", numbers) == stands_still
+
+
 def test_a_job_that_no_empty_pool_holds_is_told_that_time_would_not_help() -> None:
     sentence = reason_sentence(pool(), "larger_than_window", {"needs_slots": None, "window_slots": 2})
     assert (

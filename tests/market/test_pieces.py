@@ -557,6 +557,7 @@ def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
     assert f"interval {world.interval_of(first)}, rented from the pool" in page  # that decided the first piece
     assert world.interval_of(first) != world.interval_of(running)
     assert "None of your own cells has a place for it, so nobody promises that it ends" in page
+    assert "its pieces never cost more than what they were bought to do is worth by what the job says" in page
     assert shown(paid) in page
     assert shown(paid) in rows
 
