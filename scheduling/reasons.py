@@ -91,12 +91,14 @@ NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
         "max_price": ReasonNumber(NumberUnit.CREDITS, 10.0),
         "members": ReasonNumber(NumberUnit.COUNT, 10),
         "most": ReasonNumber(NumberUnit.COUNT, 4),
+        "most_save_slots": ReasonNumber(NumberUnit.SLOTS),
         "needs_slots": ReasonNumber(NumberUnit.SLOTS, 50),
         "net_price_at_least": ReasonNumber(NumberUnit.CREDITS),
         "next_slot": ReasonNumber(NumberUnit.SLOT, 128),
         "outcome": ReasonNumber(NumberUnit.CODE, "failed"),
         "own_part": ReasonNumber(NumberUnit.CREDITS),
         "percent": ReasonNumber(NumberUnit.PERCENT, 25),
+        "piece_slots": ReasonNumber(NumberUnit.SLOTS),
         "pieces": ReasonNumber(NumberUnit.COUNT, 5),
         "price": ReasonNumber(NumberUnit.CREDITS, 12.5),
         "price_at_least": ReasonNumber(NumberUnit.CREDITS),
@@ -249,14 +251,18 @@ def _too_long(pool: Pool, numbers: Numbers) -> str:
         return f"Needs {_slots(needs)} and waits for an interval that is as long; the longest has {window}."
     if window is None:
         return f"Needs {_slots(needs)} in one interval, and none was as long yet."
-    sentence = f"Needs {_slots(needs)}; the longest interval has {window}."
+    piece = min(numbers.get("piece_slots") or needs, needs)
+    parts = f" as a whole, and {_slots(piece)} for its shortest piece" if piece < needs else ""
+    sentence = f"Needs {_slots(needs)}{parts}; the longest interval has {window}."
     if "enough_workers" not in numbers:
         return sentence
+    saving = numbers.get("most_save_slots")
     helps = [
         f"at least {_workers(numbers['enough_workers'])}" if numbers["enough_workers"] else "",
         f"at most {_epochs(numbers['epochs_that_fit'])}" if numbers["epochs_that_fit"] else "",
         f"running in {numbers['fewest_pieces']} pieces or more" if numbers.get("fewest_pieces") else "",
-        f"intervals of {_slots(needs)}, which an operator sets",
+        f"saving and loading in at most {_slots(saving)}" if saving else "",
+        f"intervals of {_slots(piece)}, which an operator sets",
     ]
     home = "None of your own cells could end it in time."
     if numbers.get("home_end") is not None:
@@ -480,7 +486,8 @@ class ReasonCode(StrEnum):
     LARGER_THAN_WINDOW = (
         "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
         "Allow more workers at once, or let it run in pieces, which begin as soon as there is room for one.",
-        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end", "fewest_pieces",
+        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end", "fewest_pieces", "piece_slots",
+        "most_save_slots",
     )  # fmt: skip
     HORIZON_TOO_SHORT = (
         "horizon_too_short", Ends.OVER, "longer than what is open for sale",

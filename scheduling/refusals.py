@@ -33,9 +33,10 @@ class MarketRefusal(RefusalCode):
     )  # fmt: skip
     LARGER_THAN_WINDOW = (
         "larger_than_window", FINAL, "no interval will ever hold the job, nor its own cells while it is worth anything",
-        "Let it run in pieces, allow more workers at once, train fewer epochs, let it be worth something for longer, "
-        "or have the pool's intervals made longer.",
-        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end", "fewest_pieces",
+        "Let it run in pieces, or save and load faster where it does, allow more workers at once, train fewer epochs, "
+        "let it be worth something for longer, or have the pool's intervals made longer.",
+        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit", "home_end", "fewest_pieces", "piece_slots",
+        "most_save_slots",
     )  # fmt: skip
     NO_PLANS = "no_plans", FINAL, "the pool promises no places at home", ""
     KEY_REUSED = "key_reused", FINAL, "the key was used for something else", "Take a new key for something new."

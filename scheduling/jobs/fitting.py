@@ -27,7 +27,8 @@ MOST_KNOWN = 1_000  # questions about a pool that are remembered
 class NeverFits(Refused):
     """No interval will ever serve the job. The numbers say what would help: `enough_workers` at once,
     `epochs_that_fit`, a program that goes on in `fewest_pieces` or more, or an operator who lets intervals grow to
-    `needs_slots`. None means that nothing of that kind would help. `home_end` is the slot with which its own cells
+    `needs_slots`. Of a job that rents in pieces, also one that saves and loads in `most_save_slots`, and intervals of
+    `piece_slots`. None means that nothing of that kind would help. `home_end` is the slot with which its own cells
     would have ended it, worth nothing by then; None where they never hold it."""
 
     needs_slots: int | None
@@ -36,6 +37,8 @@ class NeverFits(Refused):
     epochs_that_fit: int | None
     home_end: int | None
     fewest_pieces: int | None
+    piece_slots: int | None = None
+    most_save_slots: int | None = None
 
 
 class Fitting:
@@ -137,4 +140,6 @@ def _refused(pool: Pool, reason: Reason) -> NeverFits:
         epochs_that_fit=numbers.get("epochs_that_fit"),
         home_end=numbers.get("home_end"),
         fewest_pieces=numbers.get("fewest_pieces"),
+        piece_slots=numbers.get("piece_slots"),
+        most_save_slots=numbers.get("most_save_slots"),
     )

@@ -75,6 +75,37 @@ def test_more_workers_are_named_where_they_would_do() -> None:
     assert "What would help: at least 4 workers, at most 4 epochs, running in 2 pieces or more or" in answer.sentence
 
 
+@pytest.mark.parametrize(
+    ("spec", "shortest", "helps"),
+    [
+        ({"save_slots": 8}, 9, "at most 8 epochs, saving and loading in at most 7 slots or intervals of 9 slots"),
+        ({"minibatch_seconds": 400.0}, 10, "intervals of 10 slots"),  # four workers do a mini-batch in ten slots
+        ({"minibatch_seconds": 400.0, "save_slots": 0.5}, 11, "intervals of 11 slots"),
+        ({"minibatch_seconds": 100.0, "max_workers": 1}, 10, "at least 2 workers or intervals of 10 slots"),
+    ],
+)
+def test_a_job_no_piece_of_which_fits_is_told_what_lets_one_fit(
+    spec: dict[str, Any], shortest: int, helps: str
+) -> None:
+    pool, _, lumen = market()
+    wanted = LONG | {"divisible": True} | spec
+    answer = submit(pool, lumen, lane="batch", slot=0.5, **wanted)
+    assert isinstance(answer, NeverFits)
+    whole = answer.needs_slots
+    assert answer.sentence == (
+        f"Needs {whole} slots as a whole, and {shortest} slots for its shortest piece; the longest interval has 8. "
+        f"None of your own cells could end it in time. What would help: {helps}, which an operator sets."
+    )
+    if answer.most_save_slots:
+        assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, **wanted | {"save_slots": 7}), Submitted)
+    if answer.enough_workers:
+        assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, **wanted | {"max_workers": 2}), Submitted)
+    pool.clock_cap = shortest - 1
+    assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, **wanted), NeverFits)
+    pool.clock_cap = shortest
+    assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, **wanted), Submitted)
+
+
 def test_who_asks_for_the_same_is_not_looked_at_again_until_the_pool_is_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -202,7 +233,12 @@ def test_the_interface_answers_with_code_numbers_and_sentence() -> None:
     document = problem(caller.post("tenants/lumen/jobs/", body), 409, "larger_than_window")
     assert document["detail"] == SENTENCE
     numbers = {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8}
-    assert document["numbers"] == numbers | {"home_end": None, "fewest_pieces": 7}
+    assert document["numbers"] == numbers | {
+        "home_end": None,
+        "fewest_pieces": 7,
+        "piece_slots": None,
+        "most_save_slots": None,
+    }
     assert nothing_is_stored()
     quote = caller.post("tenants/lumen/quotes/", body).json()
     assert (quote["terms"]["admitted"], quote["estimate"]) == (False, None)

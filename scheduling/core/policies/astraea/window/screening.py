@@ -106,7 +106,9 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
         return reason
 
     def would_fit(other: Job) -> bool:
-        return empty.fits_a_window(candidates(other, cluster, exact=exact), cap)
+        if empty.fits_a_window(candidates(other, cluster, exact=exact), cap):
+            return True
+        return settings.floor and other.divisible and empty.fits_a_piece(Rest(other, other.work), cap, exact=exact)
 
     most = min(job.chunks, int(max(room(cluster.capacity, each.demand).sum() for each in job.worker_types)))
     workers = _least(lambda count: would_fit(replace(job, max_workers=count)), job.max_workers, most)
@@ -116,10 +118,15 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
         "epochs_that_fit": None if epochs is None else job.epochs - epochs,
         "home_end": home_end,
         "fewest_pieces": None,
+        "piece_slots": None,
+        "most_save_slots": None,
     }
     if settings.floor and not job.divisible:
         whole = Rest(replace(job, divisible=True), job.work)
         helps["fewest_pieces"] = empty.fewest_pieces(whole, cap, exact=exact)
+    elif settings.floor and (least := empty.needs(Rest(job, 1).ways(cluster, exact=exact))) is not None:
+        helps["piece_slots"] = ceiling(least + job.save_slots)  # a mini-batch, and a save and load
+        helps["most_save_slots"] = cap - least if cap > least else None
     return Reason("larger_than_window", {**reason.numbers, **helps})
 
 
