@@ -132,7 +132,11 @@ def test_at_its_end_it_is_asked_to_save_and_what_does_not_go_is_killed() -> None
         handles = [start(engine, each) for each in (polite, deaf)]
         statuses = [ended(engine, handle) for handle in handles]
         assert [(each.end, each.detail) for each in statuses] == [(STOPPED, "its reservation ends")] * 2
-        assert "saved" in text_of(engine, handles[0])
+        assert text_of(engine, handles[0]).splitlines()[-3:] == [
+            "It is asked to save and end.",
+            "saved",
+            "Stopped: its reservation ends.",
+        ]
         assert polite.end_at - 2.2 < (statuses[0].ended_at or 0.0)
         assert all(gone_by(each.end_at, status) for each, status in zip((polite, deaf), statuses, strict=True))
         for gang in (polite, deaf):

@@ -290,6 +290,8 @@ class Supervisor(ABC):
     def begin_stop(self, how: str, why: str, by: float) -> None:
         """Ask the program to save and end, until `by` or shortly before its end, whichever is first."""
         self.stopping = how, why, min(by, self.plan["end_at"] - KILL_LEAD)
+        if self.crew.running:
+            self.log.note("It is asked to save and end.")  # its last line has the reason, and when it was over
         self.ask_to_stop()
 
     def _all_came(self) -> bool:
