@@ -220,6 +220,30 @@ def test_launchers_are_told_why_their_gang_ends_early(engine: SlurmEngine) -> No
     assert (files.read(plan) or {})["why"] == "nobody wants it"
 
 
+def test_plan_that_cannot_be_copied_is_in_the_log_once_and_once_more_when_it_can(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=15.0))
+    write, shared = files.write, Folder(engine.shared, handle.home, handle.key).plan
+
+    def full(path: Path, *what: Any, **how: Any) -> None:
+        if path == shared:
+            raise OSError(28, "No space left on device")
+        write(path, *what, **how)
+
+    monkeypatch.setattr(files, "write", full)
+    for until in (20.0, 21.0):
+        engine.change(handle, NOW + until, why="")
+    engine.plans.copy()
+    monkeypatch.setattr(files, "write", write)
+    for _ in range(2):
+        engine.plans.copy()
+    assert [record.getMessage() for record in caplog.records if record.name.endswith("gang_plans")] == [
+        f"the plan of {handle.key} is not in the shared folder yet: [Errno 28] No space left on device",
+        f"the plan of {handle.key} is in the shared folder",
+    ]
+
+
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [

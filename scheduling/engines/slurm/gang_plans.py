@@ -22,13 +22,15 @@ class GangPlans:
     def __init__(self, root: Path, shared: Path) -> None:
         self.root, self.shared = root, shared
         self._plans: dict[str, Plan] = {}  # the same as in our folder
-        self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
+        self._behind: dict[
+            str, bool
+        ] = {}  # keys whose plan is not copied yet -> whether the log says that it cannot be
 
     def of(self, handle: Handle) -> Plan | None:
         """Return the plan of a gang, read from our folder where we do not have it yet."""
         if handle.key not in self._plans and (plan := files.read(Folder(self.root, handle.home, handle.key).plan)):
             self._plans[handle.key] = plan
-            self._behind.add(handle.key)  # we may have died before it was copied
+            self._behind.setdefault(handle.key, False)  # we may have died before it was copied
         return self._plans.get(handle.key)
 
     def of_key(self, key: str) -> Plan | None:
@@ -46,19 +48,24 @@ class GangPlans:
         key, changed = plan["key"], {**plan, **changes}
         files.write(Folder(self.root, plan["home"], key).plan, changed)
         self._plans[key] = changed
-        self._behind.add(key)
+        self._behind.setdefault(key, False)
         self.copy()
 
     def copy(self) -> None:
-        """Copy the plans that are behind into the shared folder, as far as it can be written."""
-        for key in list(self._behind):
+        """Copy the plans that are behind into the shared folder, as far as it can be written. The log has once that one
+        cannot be copied, and once that it was."""
+        for key, in_log in list(self._behind.items()):
             plan = self._plans[key]
             try:
                 files.write(Folder(self.shared, plan["home"], key).plan, plan)
             except OSError as error:
-                log.warning("the plan of %s is not in the shared folder yet: %s", key, error)
+                if not in_log:
+                    log.warning("the plan of %s is not in the shared folder yet: %s", key, error)
+                self._behind[key] = True
                 continue
-            self._behind.discard(key)
+            if in_log:
+                log.warning("the plan of %s is in the shared folder", key)
+            del self._behind[key]
 
     def on_disk(self, engine: str) -> Iterator[Handle]:
         """Yield the gangs of an engine whose plans are in our folder, without the database."""
@@ -70,7 +77,7 @@ class GangPlans:
     def forget(self, keys: Collection[str]) -> None:
         for key in keys:
             self._plans.pop(key, None)
-            self._behind.discard(key)
+            self._behind.pop(key, None)
 
 
 def end_of(plan: Plan, phase: Phase) -> float:
