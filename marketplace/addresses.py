@@ -7,6 +7,15 @@ DATABASE_SCHEMES = ("postgresql", "postgres", "none")
 REDIS_SCHEMES = ("redis", "rediss", "unix")
 # The longest wait for a server that takes a connection, or nothing, and stays silent. The driver's own is 130 s.
 CONNECT_SECONDS = 10
+# When a connection ends whose other side is gone without a word: a machine, or the network to it. The system's own are
+# two hours while we wait for an answer, and a quarter of one while what we sent is not confirmed. Both are needed.
+GONE_SECONDS = 60
+UNTIL_GONE = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 1000 * GONE_SECONDS,
+}
 
 
 def database(address: str) -> dict[str, Any]:
@@ -26,7 +35,7 @@ def database(address: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": options.pop("host", parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": {"connect_timeout": CONNECT_SECONDS} | options,
+        "OPTIONS": {"connect_timeout": CONNECT_SECONDS} | UNTIL_GONE | options,
     }
 
 

@@ -209,6 +209,15 @@ def test_cache_and_database_that_are_silent_are_waited_for_with_an_end(silent: i
     assert options["connect_timeout"] == addresses.CONNECT_SECONDS < 30
 
 
+def test_connection_to_a_machine_that_is_gone_ends_whether_we_wait_or_send() -> None:
+    options = addresses.database("postgresql://bourse:x@db.lab/bourse")["OPTIONS"]
+    idle, interval, count = (options[f"keepalives_{name}"] for name in ("idle", "interval", "count"))
+    assert idle + interval * count == addresses.GONE_SECONDS == options["tcp_user_timeout"] / 1000
+    longer = addresses.database("postgresql://bourse:x@db.lab/bourse?keepalives_idle=300&tcp_user_timeout=0")["OPTIONS"]
+    assert (longer["keepalives_idle"], longer["tcp_user_timeout"]) == ("300", "0"), "an address has the last word"
+    assert psycopg.conninfo.make_conninfo(**longer), "PostgreSQL's client knows all of them"
+
+
 def test_database_that_is_away_is_one_line_and_each_check_that_needs_it_says_so(monkeypatch) -> None:
     def away(at) -> Iterator[Judged]:
         sentence = "connection failed: Connection refused. Is the server running?"

@@ -180,7 +180,7 @@ def test_database_address_becomes_django_settings() -> None:
         "PASSWORD": "p/w",
         "HOST": "db.example",
         "PORT": "6432",
-        "OPTIONS": {"connect_timeout": addresses.CONNECT_SECONDS, "sslmode": "require"},
+        "OPTIONS": {"connect_timeout": addresses.CONNECT_SECONDS, "sslmode": "require"} | addresses.UNTIL_GONE,
     }
 
 
