@@ -7,6 +7,7 @@ calls would wait for that: 30 ms each in the instant lane.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,15 @@ class NewestFirst(ConnectionPool[Connection[Any]]):
     def _get_ready_connection(self, timeout: float | None) -> Connection[Any] | None:
         self._pool.rotate(1)  # the pool takes from the front, under its lock
         return super()._get_ready_connection(timeout)
+
+    @classmethod
+    def check_if_told(cls, connection: Connection[Any]) -> None:
+        """Raise an error if the server has ended a connection that was idle, as its restart does. It says so, and
+        closes its side: only where there is something to read, a round trip says what (0185)."""
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        if poll.poll(0):
+            cls.check_connection(connection)
 
     def reconnect_failed(self) -> None:
         """Try again at once if somebody waits. The pool has given up one connection (`reconnect_timeout`). By itself it
@@ -46,7 +56,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 kwargs=self.get_connection_params() | {"autocommit": True},
                 open=False,  # the first request opens it
                 configure=self._configure_connection,
-                check=NewestFirst.check_connection if self.settings_dict["CONN_HEALTH_CHECKS"] else None,
+                check=NewestFirst.check_if_told,
                 **options,
             )
             self._connection_pools.setdefault(self.alias, ours)

@@ -34,6 +34,32 @@ def test_connection_given_back_last_is_given_out_first(wrapper: DatabaseWrapper)
         pool.putconn(one)
 
 
+def test_connections_that_a_restart_ended_while_they_were_idle_are_given_to_nobody(wrapper: DatabaseWrapper) -> None:
+    pool = wrapper.pool
+    assert isinstance(pool, NewestFirst)
+    pool.open()
+    held = [pool.getconn() for _ in range(3)]
+    for one in held[1:]:
+        held[0].execute("SELECT pg_terminate_backend(%s, 10000)", [one.info.backend_pid])  # as a restart does
+    for one in held:
+        pool.putconn(one)
+    again = [pool.getconn() for _ in range(3)]
+    assert [one.execute("SELECT 1").fetchone() for one in again] == [(1,)] * 3
+    assert held[0] in again
+    for one in again:
+        pool.putconn(one)
+
+
+def test_connection_that_has_nothing_to_say_is_not_asked(
+    wrapper: DatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NewestFirst, "check_connection", lambda connection: pytest.fail("a round trip for nothing"))
+    pool = wrapper.pool
+    assert isinstance(pool, NewestFirst)
+    pool.open()
+    pool.putconn(pool.getconn())
+
+
 def test_all_of_one_address_share_one_pool(wrapper: DatabaseWrapper) -> None:
     other = DatabaseWrapper(wrapper.settings_dict, alias="pooled")
     assert other.pool is wrapper.pool
