@@ -18,10 +18,9 @@ from django.conf import settings
 
 from scheduling.catalogue import archive_names, may_read
 from scheduling.engines.base import WrongEngine
+from scheduling.engines.folders import job_folders
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.unpack import OURS
-from scheduling.engines.local.engine import LocalEngine
-from scheduling.engines.slurm.configured import settings_in
 from scheduling.jobs.read_stranger_files import (
     OpenedFile,
     Parts,
@@ -136,14 +135,12 @@ def _place(job: TrainingJob) -> _Place | JobFiles:
     pieces = Award.objects.filter(job=job, work__isnull=False, rent=RentState.OPEN)
     if job.pool.parts_worth_nothing and pieces.exists():  # nothing of it is paid yet, and all of it may come back (D16)
         return JobFiles(sentence=NOT_DONE, is_told=True)
-    engine = run.engine
-    is_ours = engine == LocalEngine.name
     try:
-        root = settings.RUNS_DIR if is_ours else Path(settings_in(settings.ENGINES_FILE, engine).shared)
+        folders = job_folders(run.engine, settings.RUNS_DIR, settings.ENGINES_FILE)
     except WrongEngine:
-        return JobFiles(sentence=NOT_SEEN.format(engine=engine), is_told=True)
-    work = Folder(root, f"job-{job.pk}", "").work.relative_to(root)
-    return _Place(root, tuple(part.encode() for part in work.parts), is_ours, engine)
+        return JobFiles(sentence=NOT_SEEN.format(engine=run.engine), is_told=True)
+    work = Folder(folders.root, f"job-{job.pk}", "").work.relative_to(folders.root)
+    return _Place(folders.root, tuple(part.encode() for part in work.parts), folders.is_ours, run.engine)
 
 
 def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> JobFiles:

@@ -1,7 +1,7 @@
 """The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names.
 
 A third kind is an `Engine` of `scheduling.engines.base` in a folder of its own, and a case in each function below that
-asks for the name. Few other modules ask which kind an engine is: `jobs.read_files`, where a job's files lie;
+asks for the name. Few other modules ask which kind an engine is: `engines.folders`, where a job's files lie;
 `operator.pools`, where parts may be worth nothing; `operator.cluster_import`, which asks Slurm for its servers; and the
 commands `engine` and `up`. `KNOWING` in tests/engines/test_every_engine.py lists them.
 """
@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from scheduling.engines.base import Accounted, Engine, Timings, WrongEngine
+from scheduling.engines.folders import job_folders
 from scheduling.engines.launcher.gpus import Gpu
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.gpus import gpus_of
@@ -41,7 +42,7 @@ def run_folders() -> list[Path]:
     folders = [settings.RUNS_DIR]
     for name in Pool.objects.exclude(engine=LOCAL).order_by("engine").values_list("engine", flat=True).distinct():
         with suppress(WrongEngine):  # it is not configured any more
-            folders.append(Path(slurm_settings(name).shared))
+            folders.append(job_folders(name, settings.RUNS_DIR, settings.ENGINES_FILE).root)
     return [folder for folder in dict.fromkeys(folders) if not _is_missing(folder)]
 
 

@@ -30,12 +30,12 @@ OF_SERVERS = {base.UP, base.DRAINING, base.DOWN, base.UNKNOWN}
 CALLS = {name for name, each in vars(Engine).items() if inspect.isfunction(each) and not name.startswith("_")}
 
 
-# Modules outside of the engines that import from one kind, or ask whether an engine is the local one.
+# Modules outside of the kinds that import from one kind, or ask whether an engine is the local one.
 KNOWING = {
     "marketplace/embedded/programs.py",  # copies programs into place as the local engine does
     "marketplace/management/commands/up.py",
     "scheduling/audit/verification/settings.py",  # the engine of a pool of which none is stored
-    "scheduling/jobs/read_files.py",
+    "scheduling/engines/folders.py",
     "scheduling/management/commands/engine.py",
     "scheduling/operator/cluster_import.py",
     "scheduling/operator/pages/pool_forms.py",  # the engine of a pool for which none is chosen
@@ -85,11 +85,12 @@ def test_who_else_asks_for_the_kind_of_an_engine_is_listed() -> None:
     """Whoever adds a kind looks at each of them. The head of `scheduling/runs/engines.py` says what they ask."""
     makers = {name for name in vars(engine_makers) if name == "LOCAL" or name.startswith(("local_", "slurm_"))}
     kinds = tuple(f"scheduling.engines.{kind}" for kind in KINDS)
+    own = tuple(f"scheduling/engines/{kind}/" for kind in KINDS)
     knowing = {
         path
         for path, tree in trees("marketplace", "scheduling", "tenants", naming=(*kinds, *makers))
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and not path.startswith("scheduling/engines/")
+        if isinstance(node, ast.ImportFrom) and not path.startswith(own)
         if f"{node.module}.".startswith(tuple(f"{kind}." for kind in kinds))
         or ((node.module or "").startswith("scheduling.runs") and makers & {alias.name for alias in node.names})
     }
