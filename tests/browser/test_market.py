@@ -134,6 +134,18 @@ def test_page_without_scripts_is_whole_and_says_that_it_is_not_live(visit: Act, 
     assert page.locator(".jobs tbody tr").count() == 2
 
 
+def test_name_that_is_longer_than_its_bar_ends_with_an_ellipsis(visit: Act, act: Act) -> None:
+    _, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    name = one.page.locator(".gantt .words span").first
+    name.evaluate("span => { span.textContent = 'ranker-'.repeat(50) }")
+    assert name.evaluate("span => getComputedStyle(span).textOverflow") == "ellipsis"
+    assert name.evaluate("span => span.scrollWidth > span.clientWidth && span.clientWidth > 0")
+    edge = "each => each.getBoundingClientRect().right"
+    assert name.evaluate(edge) <= one.page.locator(".gantt .words").first.evaluate(edge)
+
+
 @pytest.mark.wide
 def test_times_are_those_of_the_readers_zone(visit: Act, act: Act) -> None:
     _, user = act(market)

@@ -12,6 +12,7 @@ from scheduling.reasons import slot_clock
 
 WORKERS, PS = (5.0, 36.0), (43.0, 5.0)  # px (top, height) of a server's two bands within its row
 _LEAST_WORDS = 12.0  # px of height that a name needs
+_LEAST_WIDTH = 6.0  # per cent of the chart that some letters of it need; where it is longer, the page cuts it
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,6 @@ class Words:
     width: float
     y: float
     height: float
-
-    @property
-    def middle(self) -> float:
-        return round(self.height / 2 + 4, 1)
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ def word_of(bar: GanttBar, booking: BookedUnits, span: BarSpan, at: float) -> Wo
         return None
     x = max(span.x(at), bar.x) if booking.start <= at else bar.x
     width = bar.x + bar.width - x
-    if width < 4:
+    if width < _LEAST_WIDTH:
         return None
     text = "lent" if booking.relation == LENT else booking.name + (", planned" if bar.kind == "planned" else "")
     return Words(bar.kind, text, x, round(width, 3), bar.y, bar.height)
