@@ -22,9 +22,8 @@ class GangPlans:
     def __init__(self, root: Path, shared: Path) -> None:
         self.root, self.shared = root, shared
         self._plans: dict[str, Plan] = {}  # the same as in our folder
-        self._behind: dict[
-            str, bool
-        ] = {}  # keys whose plan is not copied yet -> whether the log says that it cannot be
+        # Keys whose plan is not in the shared folder yet, and whether the log says that it cannot be copied.
+        self._behind: dict[str, bool] = {}
 
     def of(self, handle: Handle) -> Plan | None:
         """Return the plan of a gang, read from our folder where we do not have it yet."""
