@@ -15,10 +15,10 @@ from marketplace.env import settings_load
 settings_load()
 django.setup(set_prefix=False)
 
-from marketplace.handler import OneThreadHandler  # noqa: E402
-from marketplace.sockets import Sockets  # noqa: E402
 from marketplace.urls import websocket_urlpatterns  # noqa: E402  the models must be loaded before the consumers
-from tenants.patience import process_is  # noqa: E402
+from marketplace.web.handler import OneThreadHandler  # noqa: E402
+from marketplace.web.sockets import Sockets  # noqa: E402
+from tenants.common.patience import process_is  # noqa: E402
 
 process_is("web")
 # A thread that returns from the database waits for the thread that computes, by default for up to 5 ms each time.

@@ -14,7 +14,7 @@ from structlog.contextvars import bind_contextvars, get_contextvars, reset_conte
 from marketplace.env import settings_load
 from marketplace.heartbeat import HEARTBEAT_SECONDS
 from marketplace.request_ids import IN_LOG
-from tenants.patience import process_is
+from tenants.common.patience import process_is
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 settings_load()

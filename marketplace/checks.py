@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from marketplace.rights import rights_compare, serving_role
+from marketplace.upkeep.rights import rights_compare, serving_role
 from marketplace.version import VERSION
 
 LACKING = ("42P01", "42703")  # undefined_table, undefined_column

@@ -42,7 +42,7 @@ def _of_database(error: Exception) -> str | None:
     from django.db import Error as DatabaseError
 
     from marketplace.checks import lacks_right, lacks_step
-    from tenants.failures import DATABASE, unavailable_of
+    from tenants.common.failures import DATABASE, unavailable_of
 
     reason = " ".join(str(error).partition("\nLINE ")[0].split()).rstrip(".?")
     if unavailable_of(error) is DATABASE:

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from tenants.failures import Unavailable, unavailable_of
+from tenants.common.failures import Unavailable, unavailable_of
 
 LONGEST = 200  # characters of an error in the log
 SHARED: list[Any] = [
@@ -29,7 +29,7 @@ class OneLine(logging.Filter):
 
 
 class Nonsense(logging.Filter):
-    """Drop the traceback of invalid UTF-8 on a socket. `marketplace.sockets` writes one line; a traceback
+    """Drop the traceback of invalid UTF-8 on a socket. `marketplace.web.sockets` writes one line; a traceback
     helps nobody."""
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -11,7 +11,7 @@ from marketplace.embedded.programs import SHARED
 from marketplace.embedded.state import state_for
 from marketplace.version import VERSION
 from scheduling.core.currency import DIGITS_IN_WORDS
-from tenants.patience import Patience
+from tenants.common.patience import Patience
 
 BASE_DIR = places.MODULES
 VAR_DIR = places.var_folder()
@@ -89,13 +89,13 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "marketplace.request_ids.RequestIdMiddleware",
-    "marketplace.requests.MeasuringMiddleware",
+    "marketplace.web.requests.MeasuringMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "marketplace.compression.CompressionMiddleware",
-    "marketplace.static.StaticFilesMiddleware",
+    "marketplace.web.compression.CompressionMiddleware",
+    "marketplace.web.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
-    "marketplace.unavailable.UnavailableMiddleware",
-    "marketplace.forms.readable_forms",
+    "marketplace.web.unavailable.UnavailableMiddleware",
+    "marketplace.web.forms.readable_forms",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -104,11 +104,11 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "tenants.middleware.private_answers",
-    "tenants.middleware.known_device",
-    "tenants.middleware.reader_zone",
-    "tenants.middleware.tenant_scope",
-    "tenants.middleware.request_deadline",
+    "tenants.requests.middleware.private_answers",
+    "tenants.requests.middleware.known_device",
+    "tenants.requests.middleware.reader_zone",
+    "tenants.requests.middleware.tenant_scope",
+    "tenants.requests.middleware.request_deadline",
 ]
 
 ROOT_URLCONF = "marketplace.urls"
@@ -125,7 +125,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
-                "tenants.context.shell",
+                "tenants.requests.context.shell",
                 "marketplace.version.version_context",
                 "scheduling.market.pages.context.frame",
                 "scheduling.notices.pages.context.bell",
@@ -423,5 +423,5 @@ LOG_FORMAT = env.choice("LOG_FORMAT", "text" if DEVELOPMENT else "json", among=(
 
 from marketplace.logs import configuration  # noqa: E402
 
-DEFAULT_EXCEPTION_REPORTER = "marketplace.reporter.BriefReporter"
+DEFAULT_EXCEPTION_REPORTER = "marketplace.web.reporter.BriefReporter"
 LOGGING = configuration(level=LOG_LEVEL, form=LOG_FORMAT)

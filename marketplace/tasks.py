@@ -12,9 +12,9 @@ from celery import shared_task
 from django.core.cache import cache
 from django.utils import timezone
 
-from marketplace.health import verified
 from marketplace.heartbeat import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.health import verified
+from marketplace.upkeep.sealing import seal_everything
 from tenants.ledger.sheets import days_close
 from tenants.scoping import scope_disabled
 from tenants.services.answers import answers_expire

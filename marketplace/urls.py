@@ -3,7 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from marketplace import api, health, metrics, views
+from marketplace import api, views
+from marketplace.upkeep import health, metrics
 from scheduling.app.urls import websocket_urlpatterns as websocket_urlpatterns
 from tenants.api.reference.views import api_docs, api_docs_operation, api_docs_tag, api_docs_try
 from tenants.api.schema import NoSuchAddress, SchemaView

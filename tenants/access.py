@@ -55,7 +55,7 @@ class Access:
 
 
 class AccessRequest(HttpRequest):
-    """A request that has passed tenants.middleware."""
+    """A request that has passed tenants.requests.middleware."""
 
     access: Access
     own_tenants: Sequence[Any]  # under /t/<slug>/: the tenants of the person, for the switcher

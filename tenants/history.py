@@ -16,7 +16,7 @@ from typing import Any
 from django.db import transaction
 
 from tenants.access import Access
-from tenants.guards import HISTORY, Flaw, flaws
+from tenants.common.guards import HISTORY, Flaw, flaws
 from tenants.history_words import ACTIONS
 from tenants.ledger.seals import ChainHead, NotedHead, newest_seal, noted_heads
 from tenants.models import AuditEntry, AuditHead, Tenant

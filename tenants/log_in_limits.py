@@ -20,10 +20,7 @@ from allauth.account.adapter import get_adapter
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
-from tenants.devices import device_known
-from tenants.models import User
-from tenants.selectors import person_by_address
-from tenants.tries import (
+from tenants.common.tries import (
     FORGET,
     KEEP,
     CannotCount,
@@ -35,6 +32,9 @@ from tenants.tries import (
     tries_forget,
     tries_succeed,
 )
+from tenants.devices import device_known
+from tenants.models import User
+from tenants.selectors import person_by_address
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 PASSWORD, CODE, MAIL = "password", "code", "mail"

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 
 from allauth.account.models import EmailAddress
 
-from tenants.guards import Flaw
+from tenants.common.guards import Flaw
+from tenants.common.moments import one_moment
 from tenants.history import exact
 from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
-from tenants.moments import one_moment
 from tenants.scoping import scope_disabled
 
 JOINS = ("member_add", "invitation_accept", "join_request_accept", "member_claims_join")

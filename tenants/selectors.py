@@ -11,8 +11,8 @@ from allauth.account.models import EmailAddress
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from tenants.access import NOBODY, Access
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
-from tenants.repeated import RepeatedRead, Whose
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
 from tenants.sessions import Login, logins_open

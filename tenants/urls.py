@@ -1,4 +1,4 @@
-"""Addresses about people and tenants. Everything under t/<slug>/ runs in that tenant's scope (tenants.middleware)."""
+"""Addresses about people and tenants. `tenants.requests.middleware` opens that tenant's scope below t/<slug>/."""
 
 from django.urls import URLPattern, URLResolver, include, path
 

@@ -29,8 +29,8 @@ from pytest_django import DjangoDbBlocker
 from marketplace.addresses import database
 from marketplace.embedded import FORGETFUL, Servers, State
 from marketplace.embedded.state import OWNER, ROLE
-from marketplace.web import GARBAGE_THRESHOLDS
-from tenants.ownership import LOG_IN
+from marketplace.web.process import GARBAGE_THRESHOLDS
+from tenants.common.ownership import LOG_IN
 
 # This must be in place before Django's settings are read. The folder's name is short because sockets live in it.
 if "BOURSE_TEST_FOLDER" not in os.environ:

@@ -101,7 +101,7 @@ def test_nobody_else_answers_with_a_stream() -> None:
         and isinstance(node.func, ast.Name | ast.Attribute)
         and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in answers
     }
-    assert makers == {"scheduling/feed/api/events.py", "tenants/downloads.py"}
+    assert makers == {"scheduling/feed/api/events.py", "tenants/common/downloads.py"}
 
 
 def test_every_rule_that_the_code_names_stands_on_a_page() -> None:

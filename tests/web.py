@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from marketplace import children
+from marketplace.processes import children
 from tests.conftest import FOLDER
 from tests.database import serving_addresses
 from tests.patience import PATIENCE

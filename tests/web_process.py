@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from marketplace import web
+from marketplace.web import process as web
 
 VENDOR = Path(__file__).parent / "browser" / "vendor"
 

@@ -11,8 +11,6 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from marketplace import children
-from marketplace.children import Child
 from marketplace.embedded.programs import CannotStart, SystemAccount
 from marketplace.embedded.state import (
     DATABASE,
@@ -24,6 +22,8 @@ from marketplace.embedded.state import (
     make_private,
     write_private,
 )
+from marketplace.processes import children
+from marketplace.processes.children import Child
 
 POSTGRESQL = "PostgreSQL"
 # The server gets neither our secrets nor PG* variables of our environment.

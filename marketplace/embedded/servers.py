@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from marketplace import children
-from marketplace.children import Child
 from marketplace.embedded import postgres, programs, valkey
 from marketplace.embedded.postgres import POSTGRESQL
 from marketplace.embedded.programs import ServerPrograms, SystemAccount
 from marketplace.embedded.state import State, make_private, state_for
 from marketplace.embedded.valkey import VALKEY
+from marketplace.processes import children
+from marketplace.processes.children import Child
 
 RECOVERY_SECONDS = 300.0  # for recovering what was written before an unexpected end
 DURABLE: tuple[str, ...] = ()

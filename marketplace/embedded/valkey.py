@@ -6,11 +6,11 @@ from pathlib import Path
 
 import psutil
 
-from marketplace import children
-from marketplace.children import Child
 from marketplace.embedded.postgres import ENVIRONMENT
 from marketplace.embedded.programs import SystemAccount
 from marketplace.embedded.state import State
+from marketplace.processes import children
+from marketplace.processes.children import Child
 
 VALKEY = "Valkey"
 

@@ -33,8 +33,8 @@ from scheduling.runs.old_reports import reports_forget, reports_over
 from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
 from tenants import history
 from tenants.access import access_of_system
+from tenants.common.zones import day_of, midnight
 from tenants.scoping import scope_disabled
-from tenants.zones import day_of, midnight
 
 ROUND = timedelta(seconds=20)  # for the pieces of one call; the next call continues
 JOBS = 50  # jobs whose files are removed before the time is checked again

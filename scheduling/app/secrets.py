@@ -14,7 +14,7 @@ from scheduling.webhooks.changes import webhook_secrets_carry
 from scheduling.webhooks.chats import chat_secrets_carry
 from tenants import history
 from tenants.access import access_of_system
-from tenants.stored_secrets import Carried, UnreadableSecret
+from tenants.common.stored_secrets import Carried, UnreadableSecret
 
 
 def secrets_carry(*, at: datetime) -> dict[str, Carried]:

@@ -1,5 +1,5 @@
 """Addresses of pages about the cluster and the market. Under t/<slug>/ the tenant's scope is open
-(tenants.middleware)."""
+(tenants.requests.middleware)."""
 
 from django.urls import include, path
 

@@ -33,9 +33,9 @@ from scheduling.models import (
     RentState,
 )
 from tenants.access import Access, Refused
-from tenants.ownership import as_owner
+from tenants.common.ownership import as_owner
+from tenants.common.zones import day_of, midnight
 from tenants.scoping import scope_disabled
-from tenants.zones import day_of, midnight
 
 NEWEST = 20  # intervals of a pool that always stay: pages and figures read the last ones
 DAY = timedelta(days=1)

@@ -29,11 +29,11 @@ from scheduling.models import (
     WorkState,
 )
 from tenants.access import Access, Refused
+from tenants.common.zones import midnight
 from tenants.models import User
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
-from tenants.zones import midnight
 
 MOST_WAITING = 5  # open requests of one person
 LONGEST = timedelta(days=93)

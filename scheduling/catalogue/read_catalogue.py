@@ -27,10 +27,10 @@ from scheduling.programs.catalogue import FROM_SCRIPT, PARAMETER_SERVER, Program
 from scheduling.programs.parameters import Parameter
 from scheduling.programs.stored import OPERATOR, archive_pieces, program_of_row
 from tenants.access import Access
+from tenants.common.zones import day_of
 from tenants.models import Tenant
 from tenants.roles import OPERATOR as OPERATOR_ROLE
 from tenants.roles import TENANT_ROLES, Permission
-from tenants.zones import day_of
 
 DAYS = 30  # days for which a program's runs are counted
 MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # the most that a program's page shows

@@ -31,7 +31,7 @@ from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR, program_of_row
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.limits import LimitOverAll, limit_lock
+from tenants.common.limits import LimitOverAll, limit_lock
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, REASON_LONGEST, REASON_TOO_LONG, reason_refusal, strangers_refusal

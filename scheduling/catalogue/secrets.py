@@ -1,7 +1,8 @@
 """The operator's store of secrets: programs name them, processes of their jobs get them, and no page shows one.
 
-A value is encrypted as all stored secrets are (`tenants.stored_secrets`), with the name that it belongs to, so that no
-value can be put under another name. The history has who set which name for which tenants, never a value or its digest.
+A value is encrypted as all stored secrets are (`tenants.common.stored_secrets`), with the name that it belongs to, so
+that no value can be put under another name. The history has who set which name for which tenants, never a value or its
+digest.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from scheduling.programs.catalogue import LONGEST_WORD, SLUG, Program
 from scheduling.programs.fields import FieldRefusal, is_kept
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.limits import LimitOverAll, limit_lock
+from tenants.common.limits import LimitOverAll, limit_lock
+from tenants.common.stored_secrets import Carried, UnreadableSecret, reveal, store, stored_anew
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal, strangers_refusal
-from tenants.stored_secrets import Carried, UnreadableSecret, reveal, store, stored_anew
 
 MOST_SECRETS = 500
 UNKNOWN_SECRET = Refused("unknown_secret", "The operator's store has no such secret.")

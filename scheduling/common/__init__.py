@@ -5,7 +5,7 @@ from scheduling.common.moments import AUDIT_LOCK, alone
 from scheduling.common.steps import Steps
 from scheduling.common.texts import BadText, as_sentence, plain_document, plain_text
 from scheduling.common.written import event_document
-from tenants.moments import one_moment
+from tenants.common.moments import one_moment
 
 __all__ = [
     "AUDIT_LOCK",

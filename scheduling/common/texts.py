@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tenants.patience import give_way
+from tenants.common.patience import give_way
 
 DEEPEST = 8
 MOST_VALUES = 5_000  # names count as well; reading them takes a fifth of a second

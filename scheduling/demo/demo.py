@@ -23,11 +23,11 @@ from scheduling.operator import PoolTerms, cells_change_on_server, pool_create, 
 from scheduling.sharing import Sharing, sharing_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
+from tenants.common.ownership import as_owner
 from tenants.ledger.amounts import MICRO
 from tenants.ledger.postings import OUTSIDE, InsufficientFunds, Posting, available
 from tenants.ledger.services import post_many
 from tenants.models import Tenant, User
-from tenants.ownership import as_owner
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
 from tenants.selectors import access_of

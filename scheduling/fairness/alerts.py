@@ -17,9 +17,9 @@ from scheduling.feed import EventKind, event, events_append
 from scheduling.models import Event, FairnessAlert, Pool
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.common.zones import day_of
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
-from tenants.zones import day_of
 
 DAYS = 7  # a figure is about so many days
 PASSED, OVER, CONCERN = EventKind.FAIRNESS_ALERT, EventKind.FAIRNESS_ALERT_OVER, EventKind.FAIRNESS_CONCERN

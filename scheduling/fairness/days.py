@@ -17,8 +17,8 @@ from django.db.models.functions import TruncDate
 
 from scheduling.fairness.many_rows import rows_insert
 from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairness
+from tenants.common.zones import day_of
 from tenants.scoping import scope_disabled, tenant_require
-from tenants.zones import day_of
 
 JUMP = 2.0  # a price jumped if it is so many times the highest of the last interval with one
 SUMS = (

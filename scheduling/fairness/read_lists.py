@@ -9,8 +9,8 @@ from types import MappingProxyType
 from django.db.models import Max, Min, Q, QuerySet
 
 from scheduling.models import IntervalFairness, Pool, PoolDay, ResourceKind, TenantFairness
+from tenants.common.zones import midnight
 from tenants.models import Tenant
-from tenants.zones import midnight
 
 ALL, BROKEN, BLOCKED, ONE_BIDDER, UNSOLD = "all", "broken", "blocked", "one-bidder", "unsold"
 WAITING = "waiting"

@@ -19,8 +19,8 @@ from scheduling.feed.kinds import NOTICES, SLOT, WITH_MESSAGE
 from scheduling.feed.read_events import PAGE, event_news, feed_cursor
 from scheduling.models import Pool
 from tenants.access import Access
-from tenants.entrypoints import StaffConsumer, TenantConsumer
 from tenants.models import Tenant
+from tenants.requests.entrypoints import StaffConsumer, TenantConsumer
 from tenants.roles import Permission
 from tenants.scoping import scope
 

@@ -34,7 +34,7 @@ from scheduling.models import PROGRAM, Award, RentState, Run, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.programs.stored import OPERATOR, stored_program
 from tenants.access import Access, Refused
-from tenants.zones import day_of, midnight
+from tenants.common.zones import day_of, midnight
 
 MOST_FILES = 1_000  # of one listing
 NO_PROGRAM = "The job runs no program, so it has no files."

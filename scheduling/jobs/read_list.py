@@ -12,8 +12,8 @@ from django.db.models.functions import JSONObject
 from scheduling.market.reads import JobView, job_view, paid_beside
 from scheduling.models import Award, JobState, Lane, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, SavedView
+from tenants.common.zones import midnight
 from tenants.models import User
-from tenants.zones import midnight
 
 ALIVE, OVER = "alive", "over"  # filters beside the states themselves
 GROUPS: Mapping[str, tuple[JobState, ...]] = {

@@ -13,7 +13,7 @@ from scheduling.market.reads import JobView, has_several, job_view, paid_beside
 from scheduling.models import CHARGES, MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.access import Refused
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 

@@ -17,7 +17,7 @@ from scheduling.lab.files import flaws_of, scenario_load
 from scheduling.lab.running import ScenarioRun, policies_build, run
 from scheduling.lab.settings import Setting, Variant, settings_for, with_changes
 from scheduling.lab.tables import NOTHING, with_spread
-from tenants import csv_files
+from tenants.common import csv_files
 
 ROUNDING = 1e-9  # relative, for amounts of credits
 

@@ -23,7 +23,7 @@ from scheduling.market.view import arrival_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.limits import LimitOverAll, limit_lock
+from tenants.common.limits import LimitOverAll, limit_lock
 from tenants.models import User
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED

@@ -138,8 +138,8 @@ class AuditRun(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair that signs bundles. The private half is encrypted (`tenants.stored_secrets`), the public half is
-    published."""
+    """A key pair that signs bundles. The private half is encrypted (`tenants.common.stored_secrets`), the public half
+    is published."""
 
     public_key = models.CharField(max_length=64, primary_key=True)  # Ed25519, in hexadecimal
     secret = models.TextField()

@@ -3,7 +3,7 @@ intervals checks for."""
 
 from __future__ import annotations
 
-from tenants.guards import Guards, append_only, never_emptied
+from tenants.common.guards import Guards, append_only, never_emptied
 
 _REFUSE = "scheduling_append_only"
 _TERMS = (

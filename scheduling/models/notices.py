@@ -92,7 +92,7 @@ class ChatForm(models.TextChoices):
 
 class ChatAddress(models.Model):
     """The chat address at which a person gets notices. Anybody who knows it can write there, so it is a secret: it is
-    encrypted (`tenants.stored_secrets`), and only `shown` is ever shown again."""
+    encrypted (`tenants.common.stored_secrets`), and only `shown` is ever shown again."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", primary_key=True

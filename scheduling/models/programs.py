@@ -115,8 +115,8 @@ class ProgramVersion(models.Model):
 
 
 class OperatorSecret(models.Model):
-    """A value that processes get and that is shown to nobody. `secret` is encrypted by `tenants.stored_secrets`, and
-    empty once the value is removed. `tenants` are those whose jobs may use it, or None for all."""
+    """A value that processes get and that is shown to nobody. `secret` is encrypted by `tenants.common.stored_secrets`,
+    and empty once the value is removed. `tenants` are those whose jobs may use it, or None for all."""
 
     name = models.CharField(max_length=40, unique=True)
     secret = models.TextField(blank=True)

@@ -19,7 +19,7 @@ class WebhookForm(models.TextChoices):
 
 
 class Webhook(TenantOwned):
-    """One address. Its secret is encrypted (`tenants.stored_secrets`), so that no copy of the database reveals it."""
+    """One address. Its secret is encrypted (`tenants.common.stored_secrets`): no copy of the database reveals it."""
 
     url = models.CharField(max_length=500)
     kinds = ArrayField(models.CharField(max_length=40), default=list, blank=True)  # empty for all kinds

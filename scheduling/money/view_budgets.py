@@ -11,7 +11,7 @@ from django.db.models import F, Sum
 
 from scheduling.models import Award, Budget, TrainingJob
 from scheduling.money.view_spending import period_start
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.scoping import scope
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import F, Sum
 
 from scheduling.models import Award, Lane, Period, Pool, TenantPolicy
-from tenants.zones import day_of, midnight
+from tenants.common.zones import day_of, midnight
 
 
 def period_start(period: str, at: datetime) -> datetime:

@@ -16,10 +16,10 @@ from scheduling.market.decide import answer_again, batch_policy, charges_of, ins
 from scheduling.market.view import JobReader, PoolFrame, batch_view, glance
 from scheduling.models import Event, Lane, LaneClock, Pool, TrainingJob
 from scheduling.quotes.restarts import Resize, resizes_of
+from tenants.common.patience import give_way, in_time
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balance
-from tenants.patience import give_way, in_time
 
 SUPPOSED = 2**62  # the number of a job that does not exist, larger than that of any job that does
 MOST_LATER_BOUNDARIES = 3

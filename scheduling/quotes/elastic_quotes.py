@@ -19,8 +19,8 @@ from scheduling.market.elastic import with_reports
 from scheduling.market.view import JobReader, batch_view, within_engine
 from scheduling.models import PROGRAM, Lane, LaneClock, TrainingJob
 from scheduling.quotes.desks import SUPPOSED, QuotedTerms, supposed, terms_of
+from tenants.common.patience import give_way
 from tenants.ledger.amounts import micro
-from tenants.patience import give_way
 
 Spec = Mapping[str, Any]
 

@@ -19,8 +19,8 @@ from scheduling.market.view import batch_view, gives_floors, glance
 from scheduling.models import AlonePlan, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.sharing import sharing_of
 from tenants.access import Access, Refused
+from tenants.common.patience import give_way
 from tenants.ledger.amounts import micro
-from tenants.patience import give_way
 from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED

@@ -12,7 +12,7 @@ from scheduling.models import ALIVE, PROGRAM, Award, Lane, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 LONGEST_SILENCE = timedelta(seconds=10)  # an engine that runs notes that it has seen a run every four seconds

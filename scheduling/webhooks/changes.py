@@ -17,11 +17,11 @@ from scheduling.webhooks.receivers import receiver_on
 from scheduling.webhooks.signing import new_secret, secret_of
 from tenants import history
 from tenants.access import Access, Refused
+from tenants.common.stored_secrets import Carried, store, stored_anew
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED
-from tenants.stored_secrets import Carried, store, stored_anew
 
 MOST_WEBHOOKS = 20  # of a tenant
 UNKNOWN_WEBHOOK = Refused("unknown_webhook", "There is no such webhook.")

@@ -38,8 +38,8 @@ from scheduling.webhooks.receivers import (
 )
 from scheduling.webhooks.signing import PLAIN_HEADERS
 from tenants.access import Refused
+from tenants.common.stored_secrets import Carried, UnreadableSecret, reveal, store, stored_anew
 from tenants.models import User
-from tenants.stored_secrets import Carried, UnreadableSecret, reveal, store, stored_anew
 
 MOST_LINES = 20  # of one message
 UNKNOWN_FORM = Refused("invalid_chat_form", "Choose which chat tool it is.")

@@ -32,8 +32,8 @@ from scheduling.webhooks.receivers import (
 from scheduling.webhooks.signing import body_of, headers_of, secret_of
 from tenants import history
 from tenants.access import access_of_system
+from tenants.common.stored_secrets import UnreadableSecret
 from tenants.scoping import scope_disabled
-from tenants.stored_secrets import UnreadableSecret
 
 EVENTS_AT_ONCE = 500  # of one webhook
 SWITCHED_OFF = EventKind.WEBHOOK_SWITCHED_OFF

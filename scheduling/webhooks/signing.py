@@ -19,7 +19,7 @@ from typing import Any
 from django.utils.crypto import salted_hmac
 
 from scheduling.models import Webhook, WebhookForm
-from tenants.stored_secrets import oldest_key, reveal
+from tenants.common.stored_secrets import oldest_key, reveal
 
 ID_HEADER = "webhook-id"
 TIME_HEADER = "webhook-timestamp"

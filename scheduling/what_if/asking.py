@@ -19,7 +19,7 @@ from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
 from scheduling.what_if.seen import WhatIfSeen, seen_all, view_of
 from tenants.access import Access, Refused
-from tenants.limits import LimitOverAll, limit_lock
+from tenants.common.limits import LimitOverAll, limit_lock
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED

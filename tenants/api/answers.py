@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from tenants.downloads import csv_download
+from tenants.common.downloads import csv_download
 from tenants.models import Tenant
 from tenants.scoping import pieces_in_scope
 

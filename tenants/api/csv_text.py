@@ -11,8 +11,8 @@ from rest_framework import serializers
 
 from tenants.api.cursors import Cursor, page_of
 from tenants.api.listing import Listing, Show, rows_chosen
-from tenants.csv_files import csv_text
-from tenants.patience import give_way
+from tenants.common.csv_files import csv_text
+from tenants.common.patience import give_way
 
 ROWS_AT_ONCE = 500
 

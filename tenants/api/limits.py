@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
-from tenants.costly import counters
+from tenants.common.costly import counters
 
 WINDOW_SECONDS = 60
 # KEYS are those of the counters, ARGV the seconds after which they expire. It returns the calls of each counter, with

@@ -16,7 +16,7 @@ from tenants.api.bodies import text_flaw
 from tenants.api.cursors import cursor_read, page_of, place_read
 from tenants.api.fields import moment_of, no_such
 from tenants.api.problems import FieldError, Problem, ProblemRaised
-from tenants.zones import LATEST
+from tenants.common.zones import LATEST
 
 USUAL_LIMIT, MOST_LIMIT = 50, 200
 BEGINNING = date(1970, 1, 1)  # of a filter by time; programs write it for all there is

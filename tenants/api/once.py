@@ -20,8 +20,8 @@ from tenants.access import Refused
 from tenants.api.operations import KEY_PATTERN, Operation
 from tenants.api.problems import MEDIA_TYPE, Problem, ProblemRaised, problem_of, problem_response
 from tenants.models import User
+from tenants.requests.uploads import PARAMETER
 from tenants.services.answers import Reply, answer_keep, answer_reserve
-from tenants.uploads import PARAMETER
 
 KEY = re.compile(KEY_PATTERN)
 # The answers of services, done or refused, have these statuses, and are kept. A request that is turned away before it

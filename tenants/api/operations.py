@@ -16,7 +16,7 @@ from tenants.api.bodies import MOST_VALUES
 from tenants.api.fields import Answer, Numbers
 from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
 from tenants.api.problems import MEDIA_TYPE, status_of
-from tenants.failures import BROKER, BY_STATE
+from tenants.common.failures import BROKER, BY_STATE
 from tenants.ledger.amounts import amount_read, exported
 from tenants.roles import Permission, scope_of
 

@@ -16,7 +16,7 @@ from django.http.request import UnreadablePostError
 from rest_framework import exceptions
 
 from tenants.access import Refused
-from tenants.failures import Unavailable, unavailable_of
+from tenants.common.failures import Unavailable, unavailable_of
 
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 500  # the most errors that one answer names

@@ -35,8 +35,8 @@ from tenants.api.listing import Listing, page_document, parameters_read, values_
 from tenants.api.once import once
 from tenants.api.operations import EVENT_STREAM, Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
-from tenants.costly import UNDER_WAY, WAIT_SECONDS, costly_place
-from tenants.downloads import file_download
+from tenants.common.costly import UNDER_WAY, WAIT_SECONDS, costly_place
+from tenants.common.downloads import file_download
 from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
 from tenants.scoping import pieces_in_scope, scope

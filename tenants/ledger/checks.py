@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tenants.guards import flaws
+from tenants.common.guards import flaws
 from tenants.ledger.findings import MOST, LedgerFinding, rows_of
 from tenants.ledger.guards import GUARDS
 from tenants.ledger.postings import AccountName

@@ -3,7 +3,7 @@ are there."""
 
 from __future__ import annotations
 
-from tenants.guards import Guards
+from tenants.common.guards import Guards
 from tenants.ledger.models import PLAIN
 
 

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from tenants.guards import HISTORY
+from tenants.common.guards import HISTORY
 
 # TRUNCATE fires once for a table and has no row that could be named.
 FORWARD = """

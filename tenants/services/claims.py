@@ -21,7 +21,7 @@ from tenants.claims import (
     roles_claimed,
     steps_by_claims,
 )
-from tenants.limits import LimitOverAll, limit_lock
+from tenants.common.limits import LimitOverAll, limit_lock
 from tenants.models import AuditEntry, ClaimMapping, Membership, Tenant, User
 from tenants.names import is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission

@@ -16,7 +16,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from tenants.access import Access, AccessRequest, Refused
-from tenants.costly import UNDER_WAY, costly_place
+from tenants.common.costly import UNDER_WAY, costly_place
 from tenants.models import Tenant
 from tenants.roles import ROLES_ALLOWED, STAFF_ROLES, TENANT_ROLES, Permission
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 
-from tenants.downloads import csv_download
+from tenants.common.downloads import csv_download
 from tenants.views.tables import (
     Table,
     TablePage,

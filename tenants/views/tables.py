@@ -16,8 +16,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils import timezone
 
-from tenants.csv_files import csv_text
-from tenants.downloads import csv_download
+from tenants.common.csv_files import csv_text
+from tenants.common.downloads import csv_download
 from tenants.views.places import Place, after_place, before_place, in_order, place_of, place_read, place_write
 
 OWN = ("sort", "after", "before", "format", "part")  # parameters that this module reads; all others are filters

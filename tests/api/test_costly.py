@@ -11,7 +11,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from scheduling.models import Pool
-from tenants.costly import costly_place, counters
+from tenants.common.costly import costly_place, counters
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OWNER, VIEWER
 from tests.api.builders import problem, program_of
@@ -27,7 +27,7 @@ NOON = 1_000_000.0
 HOLDS = """
 import sys, django
 django.setup()
-from tenants.costly import costly_place
+from tenants.common.costly import costly_place
 with costly_place(sys.argv[1], at=float(sys.argv[2])) as is_free:
     print(is_free, flush=True)
     sys.stdin.read()
@@ -91,7 +91,7 @@ def test_without_redis_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     def fail() -> None:
         raise RedisError("gone")
 
-    monkeypatch.setattr("tenants.costly._take", fail)
+    monkeypatch.setattr("tenants.common.costly._take", fail)
     assert [free("a") for _ in range(5)] == [True] * 5
 
 

@@ -20,7 +20,7 @@ from scheduling.models import TrainingJob
 from tenants.api.cursors import cursor_read, page_of
 from tenants.api.fields import moment_of, time_text
 from tenants.api.limits import WINDOW_SECONDS, allowance
-from tenants.costly import counters
+from tenants.common.costly import counters
 from tenants.ledger.amounts import exported
 from tenants.roles import OWNER, SUBMITTER
 from tenants.scoping import scope

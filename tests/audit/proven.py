@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from unittest import mock
 
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.sealing import seal_everything
 from scheduling.app.clock import pool_advance
 from scheduling.audit import feed_seals
 from scheduling.audit.bundle import signing_seed

@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from marketplace.embedded.state import OWNER as OWNING
 from marketplace.embedded.state import ROLE
-from marketplace.forecast import INTERVALS, forecast
+from marketplace.upkeep.forecast import INTERVALS, forecast
 from scheduling.audit import archiving
 from scheduling.audit.archiving import ArchiveDay, ArchiveFailed, archive_day, archive_days
 from scheduling.audit.bundle import bundle_write, check, signing_seed

@@ -16,8 +16,8 @@ from scheduling.app.tasks import audits_tick
 from scheduling.audit.bundle import public_key, signing_seed
 from scheduling.audit.rounds import audits_next
 from scheduling.models import AuditPart, AuditRun, IntervalFairness, VerificationRun
+from tenants.common.zones import day_of
 from tenants.roles import AUDITOR
-from tenants.zones import day_of
 from tests.audit.auditors import work_off
 from tests.fairness.fair_world import make_fair
 from tests.scheduling.builders import NOON, make_pool, tell_history

@@ -10,7 +10,7 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.sealing import seal_everything
 from scheduling.audit.verification import intervals_verify
 from scheduling.market.decide.chain import market_heads
 from scheduling.market.reads import contents_of

@@ -14,7 +14,7 @@ from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import AuditKind, AuditRun, AuditState, Interval, VerificationRun
 from tenants import history
 from tenants.access import Refused
-from tenants.guards import Flaw
+from tenants.common.guards import Flaw
 from tenants.ledger.checks import SHEET_PARTS
 from tests.audit.auditors import AUDIT, MEMBER, Clock, everything_asked, everything_begun, work_off
 from tests.audit.test_verification import deciding, make_history

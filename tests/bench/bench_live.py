@@ -18,7 +18,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from marketplace.product import web_processes
+from marketplace.processes.product import web_processes
 from scheduling.app.clock import pool_advance
 from scheduling.jobs.submission import job_submit
 from scheduling.models import Pool

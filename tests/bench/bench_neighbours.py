@@ -25,7 +25,7 @@ import numpy as np
 from django.conf import settings
 from django.utils import timezone
 
-from marketplace.product import web_processes
+from marketplace.processes.product import web_processes
 from scheduling.models import Pool, TrainingJob
 from tenants.api.bodies import MOST_BYTES, MOST_VALUES
 from tenants.models import Tenant, User

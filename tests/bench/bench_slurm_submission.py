@@ -30,7 +30,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from marketplace.product import web_processes
+from marketplace.processes.product import web_processes
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope_disabled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 from django.db.models import Model
 
-from tenants.ownership import as_owner
+from tenants.common.ownership import as_owner
 
 
 def analyze() -> None:

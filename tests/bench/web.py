@@ -17,7 +17,7 @@ import psutil
 from django.conf import settings
 from django.test import Client
 
-from marketplace import children
+from marketplace.processes import children
 from tenants.models import User
 from tests.ports import free_port
 

@@ -15,7 +15,7 @@ from scheduling.feed.kinds import MONEY
 from scheduling.feed.notify import tenant_tell
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.models import Pool, TrainingJob
-from tenants.failures import DEADLINE
+from tenants.common.failures import DEADLINE
 from tenants.models import Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled

@@ -23,7 +23,7 @@ import pytest
 
 from marketplace.embedded import write_private
 from marketplace.embedded.programs import SHARED
-from marketplace.web import shared_socket
+from marketplace.web.process import shared_socket
 from scheduling.engines.base import FAILED, FINISHED, LOST, STOPPED
 from scheduling.engines.launcher import confine
 from scheduling.engines.launcher.confine import PORTS_SINCE, can_never_kill, landlock_version

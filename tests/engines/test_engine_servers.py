@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from marketplace.metrics import figures_text, metrics_text
+from marketplace.upkeep.metrics import figures_text, metrics_text
 from scheduling.audit.verification.settings import settings_verify
 from scheduling.engines.base import DOWN, DRAINING, NOT_ALL_CAME, UNKNOWN, UP, Report, ServerHealth
 from scheduling.models import Award, AwardState, Pool, Server

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from marketplace.backup import _pack
-from marketplace.forecast import _files
+from marketplace.upkeep.backup import _pack
+from marketplace.upkeep.forecast import _files
 from scheduling.engines.base import FAILED, FINISHED, Fault
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.strangers import looked_through, removed

@@ -23,9 +23,9 @@ from scheduling.fairness.read_interval import interval_account
 from scheduling.market.reads import contents_of
 from scheduling.market.reads.stored_intervals import packed
 from scheduling.models import Interval, IntervalFairness, TrainingJob
+from tenants.common.zones import day_of
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
-from tenants.zones import day_of
 from tests.database import without_triggers
 from tests.fairness.fair_world import Fair, make_fair
 from tests.scheduling.pages import client_as, client_of, text_of

@@ -32,8 +32,8 @@ from scheduling.lab.studies.study_text import study_document
 from scheduling.models import LabFile, LabStudy, StudyState
 from tenants.access import Access, Refused
 from tenants.models import AuditEntry
+from tenants.requests.uploads import sender_of
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
-from tenants.uploads import sender_of
 from tests.api.builders import problem, program_of
 from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study

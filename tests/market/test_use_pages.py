@@ -21,11 +21,11 @@ from scheduling.market.pages.use_picture import heat, percents, server_groups, s
 from scheduling.market.reads.use import HOUR, MILLIONTHS, OWN_PARTS, POOL_PARTS, GroupUse, UseColumn
 from scheduling.market.settle.use import use_in_turn
 from scheduling.models import Lane, LaneClock, Pool
+from tenants.common.zones import midnight
 from tenants.ledger.amounts import THOUSANDS
 from tenants.models import Tenant
 from tenants.roles import OWNER, VIEWER
 from tenants.templatetags.look import unit_hours_said
-from tenants.zones import midnight
 from tests.api.builders import problem, program_of
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_cells, make_server, make_tenant

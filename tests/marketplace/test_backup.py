@@ -25,7 +25,9 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from marketplace.backup import (
+from marketplace.embedded import state_for
+from marketplace.embedded.state import DATABASE, OWNER
+from marketplace.upkeep.backup import (
     AsLongAs,
     BackupFailed,
     LeftOut,
@@ -36,8 +38,6 @@ from marketplace.backup import (
     backup_make,
     backup_restore,
 )
-from marketplace.embedded import state_for
-from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
 from scheduling.engines.launcher.strangers import removed
 from scheduling.market.calendar.lanes import lane_lock
@@ -313,8 +313,8 @@ def test_backup_that_finds_no_room_says_so_and_leaves_nothing(tmp_path: Path, mo
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("marketplace.backup._run", lambda *_: None)
-    monkeypatch.setattr("marketplace.backup._pack", full)
+    monkeypatch.setattr("marketplace.upkeep.backup._run", lambda *_: None)
+    monkeypatch.setattr("marketplace.upkeep.backup._pack", full)
     with pytest.raises(BackupFailed, match="cannot be written: No space left on device"):
         backup_make(tmp_path / "backup", NOON)
     assert not (tmp_path / "backup").exists()
@@ -466,10 +466,10 @@ def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:
 
 
 def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marketplace.backup._run", lambda *_: None)
-    monkeypatch.setattr("marketplace.backup._digest", lambda _: "")
+    monkeypatch.setattr("marketplace.upkeep.backup._run", lambda *_: None)
+    monkeypatch.setattr("marketplace.upkeep.backup._digest", lambda _: "")
     omissions = LeftOut(unreadable=("job-7/work", "job-8/log"), too_deep=("job-9/work/" + "d/" * 99 + "d",))
-    monkeypatch.setattr("marketplace.backup._pack", lambda *_: omissions)
+    monkeypatch.setattr("marketplace.upkeep.backup._pack", lambda *_: omissions)
     warned = io.StringIO()
     call_command("backup", str(tmp_path / "backup"), stdout=io.StringIO(), stderr=warned)
     manifest = json.loads((tmp_path / "backup" / "manifest.json").read_text())
@@ -515,12 +515,12 @@ def test_files_that_find_no_room_are_told_of_once_the_numbers_are_skipped(
         done.append("files")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("marketplace.backup._manifest", lambda _: {"key": _fingerprint(settings.SECRET_KEY)})
-    monkeypatch.setattr("marketplace.backup.connection.introspection.table_names", list)
-    monkeypatch.setattr("marketplace.backup._steps_of", lambda _: [])
-    monkeypatch.setattr("marketplace.backup._run", lambda *_: done.append("database"))
-    monkeypatch.setattr("marketplace.backup._skip_numbers", lambda: done.append("numbers"))
-    monkeypatch.setattr("marketplace.backup._unpack", full)
+    monkeypatch.setattr("marketplace.upkeep.backup._manifest", lambda _: {"key": _fingerprint(settings.SECRET_KEY)})
+    monkeypatch.setattr("marketplace.upkeep.backup.connection.introspection.table_names", list)
+    monkeypatch.setattr("marketplace.upkeep.backup._steps_of", lambda _: [])
+    monkeypatch.setattr("marketplace.upkeep.backup._run", lambda *_: done.append("database"))
+    monkeypatch.setattr("marketplace.upkeep.backup._skip_numbers", lambda: done.append("numbers"))
+    monkeypatch.setattr("marketplace.upkeep.backup._unpack", full)
     monkeypatch.setattr(settings, "RUNS_DIR", tmp_path / "runs")
     with pytest.raises(BackupFailed, match="runs cannot be written: No space left on device"):
         backup_restore(tmp_path / "backup")

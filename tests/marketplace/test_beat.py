@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from marketplace.embedded import Servers
-from marketplace.product import _commands
+from marketplace.processes.product import _commands
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]

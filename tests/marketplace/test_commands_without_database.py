@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from marketplace.doctor import NO_TABLES
 from marketplace.embedded.state import ROLE
+from marketplace.upkeep.doctor import NO_TABLES
 from tests.database import overrule, serving_addresses
 from tests.marketplace.test_backup import another_database, installation, manage
 from tests.patience import PATIENCE

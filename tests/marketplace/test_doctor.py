@@ -23,12 +23,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from marketplace import addresses
-from marketplace.backup import BACKUP_ACTION
-from marketplace.doctor import BROKEN, CHECKS, NEEDED_BY, WARNING, WELL, Diagnosis, Judged, examine
 from marketplace.embedded.state import ROLE
-from marketplace.forecast import forecast
 from marketplace.management.commands.doctor import Command as DoctorCommand
 from marketplace.tasks import heartbeat
+from marketplace.upkeep.backup import BACKUP_ACTION
+from marketplace.upkeep.doctor import BROKEN, CHECKS, NEEDED_BY, WARNING, WELL, Diagnosis, Judged, examine
+from marketplace.upkeep.forecast import forecast
 from scheduling.feed import EventKind
 from scheduling.feed.events import event, events_append
 from scheduling.management.commands.engine import _listener, _mine
@@ -55,7 +55,7 @@ def answer_as(monkeypatch: pytest.MonkeyPatch, answers: dict[str, dict[str, str]
         def ping(self):
             return answers
 
-    monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: Inspect())
+    monkeypatch.setattr("marketplace.upkeep.doctor.app.control.inspect", lambda timeout: Inspect())
 
 
 def findings_of(name: str) -> list[Diagnosis]:
@@ -102,7 +102,7 @@ def test_broker_that_is_away_is_said_by_each_check_that_needs_it(monkeypatch) ->
     def fail(timeout: float) -> None:
         raise BrokerError("Error 111 connecting to 127.0.0.1:1. Connection refused.")
 
-    monkeypatch.setattr("marketplace.doctor.app.control.inspect", fail)
+    monkeypatch.setattr("marketplace.upkeep.doctor.app.control.inspect", fail)
     assert one("workers").sentence == "Redis does not answer: OperationalError."
 
 
@@ -169,7 +169,7 @@ def test_database_of_a_newer_version_is_broken() -> None:
 
 @pytest.mark.parametrize(("seconds", "state"), [(0.1, WELL), (-3.0, WARNING), (60.0, BROKEN)])
 def test_clock_that_is_apart_is_named(seconds: float, state: str, monkeypatch) -> None:
-    monkeypatch.setattr("marketplace.doctor._clock_of_broker", lambda: seconds)
+    monkeypatch.setattr("marketplace.upkeep.doctor._clock_of_broker", lambda: seconds)
     assert one("clocks").state == state
     if state != WELL:
         assert f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours" in one("clocks").sentence
@@ -192,7 +192,9 @@ def silent() -> Iterator[int]:
 
 def test_what_is_silent_is_asked_once(silent: int, settings: Settings, monkeypatch) -> None:
     """A command that hangs at what it should name would be no doctor. Celery alone waits for its broker for ever."""
-    monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: pytest.fail("it was asked again"))
+    monkeypatch.setattr(
+        "marketplace.upkeep.doctor.app.control.inspect", lambda timeout: pytest.fail("it was asked again")
+    )
     settings.REDIS_URL = f"redis://127.0.0.1:{silent}/0"
     findings = {finding.name: finding for finding in examine(timezone.now())}
     assert findings["broker"].sentence == "Redis does not answer: TimeoutError."
@@ -224,7 +226,7 @@ def test_database_that_is_away_is_one_line_and_each_check_that_needs_it_says_so(
         raise OperationalError(sentence) from psycopg.OperationalError()
         yield
 
-    monkeypatch.setattr("marketplace.doctor.CHECKS", {**CHECKS, "database": away})
+    monkeypatch.setattr("marketplace.upkeep.doctor.CHECKS", {**CHECKS, "database": away})
     findings = {finding.name: finding for finding in examine(timezone.now())}
     assert findings["database"].sentence == (
         "The database does not answer this: connection failed: Connection refused. Is the server running."
@@ -247,7 +249,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     that only checks run which load none."""
     monkeypatch.setattr("csp.checks.version", {"django-csp": version("django-csp")}.__getitem__)
     checks = {name: CHECKS[name] for name in ("settings", "disk", "operators")}
-    monkeypatch.setattr("marketplace.doctor.CHECKS", checks)
+    monkeypatch.setattr("marketplace.upkeep.doctor.CHECKS", checks)
     with tempfile.TemporaryDirectory() as outer:
         folder = Path(outer) / "closed"
         folder.mkdir()

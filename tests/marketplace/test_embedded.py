@@ -14,10 +14,10 @@ import psycopg
 import pytest
 import redis
 
-from marketplace import children
-from marketplace.children import ChildFailed
 from marketplace.embedded import DURABLE, FORGETFUL, AlreadyRunning, CannotStart, Servers, State
 from marketplace.embedded.state import LONGEST_SOCKET_PATH
+from marketplace.processes import children
+from marketplace.processes.children import ChildFailed
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,8 +16,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 
-from marketplace.handler import PROBES, OneThreadHandler
-from marketplace.turns import Turns
+from marketplace.web.handler import PROBES, OneThreadHandler
+from marketplace.web.turns import Turns
 from tenants.api.bodies import MOST_BYTES
 from tests.patience import PATIENCE
 
@@ -145,7 +145,9 @@ def test_a_stream_gives_its_connection_back_before_its_first_piece(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Streams that wait for their turns would otherwise hold every connection of the process."""
-    monkeypatch.setattr("marketplace.handler.close_old_connections", lambda: thread_ids.append(-threading.get_ident()))
+    monkeypatch.setattr(
+        "marketplace.web.handler.close_old_connections", lambda: thread_ids.append(-threading.get_ident())
+    )
     ask(handler, "streamed")
     assert thread_ids[-2] == -thread_ids[0]
 
@@ -239,7 +241,7 @@ def test_thread_that_was_not_waited_for_gives_its_connection_back_and_ends(
 ) -> None:
     settings.REQUEST_SECONDS = 0.05
     given_back = threading.Event()
-    monkeypatch.setattr("marketplace.handler.connections.close_all", given_back.set)
+    monkeypatch.setattr("marketplace.web.handler.connections.close_all", given_back.set)
     assert ask(handler, "slow")[0] == 503
     assert begun.is_set()
     assert handler._idle == []
@@ -310,7 +312,7 @@ class FixedParty:
 def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch, answer: str | Error, party: str, calls: int
 ) -> None:
-    monkeypatch.setattr("marketplace.handler.party_of_token", lookup := FixedParty(answer))
+    monkeypatch.setattr("marketplace.web.handler.party_of_token", lookup := FixedParty(answer))
     who = {"client": ("10.0.0.1", 1), "headers": [(b"authorization", b"Bearer x")]}
     at_work = []
     begin = handler._turns.begin
@@ -330,7 +332,7 @@ def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
 def test_one_party_waits_behind_itself_and_may_wait_only_so_often(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marketplace.handler.MOST_WAITING", 1)
+    monkeypatch.setattr("marketplace.web.handler.MOST_WAITING", 1)
 
     async def begun_call(client: str) -> ApplicationCommunicator:
         call = ApplicationCommunicator(handler, request_of("slow") | {"client": (client, 1)})

@@ -16,7 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from marketplace.metrics import Gauge, figures_text, measured
+from marketplace.upkeep.metrics import Gauge, figures_text, measured
 from scheduling.models import Lane, PriceTick, ResourceKind
 from scheduling.money.credits import earned_collect
 from scheduling.operator.read_gauges import MEANING, gauges

@@ -24,7 +24,7 @@ from django.conf import settings
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from marketplace.metrics import TASKS, Gauge, figures_text
+from marketplace.upkeep.metrics import TASKS, Gauge, figures_text
 from scheduling.common.measured import MEASURED, REQUEST_SECONDS, STEP_SECONDS, USE_CASE_SECONDS
 from scheduling.engines.base import NOT_HEARD, Report
 from scheduling.operator.read_gauges import MEANING

@@ -27,9 +27,9 @@ import pytest
 from django.conf import settings
 from packaging.requirements import Requirement
 
-from marketplace import children
 from marketplace.embedded.programs import server_account
 from marketplace.embedded.state import State
+from marketplace.processes import children
 from marketplace.version import VERSION
 from tests.patience import PATIENCE
 from tests.ports import free_port

@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 from django.db import connection, transaction
 
-from marketplace import product
+from marketplace.processes import product
 from scheduling.common.texts import plain_document
+from tenants.common.patience import DeadlinePassed, Patience, deadline, give_way, giving_way, in_time
 from tenants.models import User
-from tenants.patience import DeadlinePassed, Patience, deadline, give_way, giving_way, in_time
 from tests.tenants.builders import make_person
 from tests.web import environment
 

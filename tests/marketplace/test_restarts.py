@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from marketplace import children
-from marketplace.children import Child, ChildFailed
 from marketplace.embedded.servers import RECOVERY_SECONDS
-from marketplace.restarts import MOST_ENDS, WITHIN_SECONDS, ChildPlace, Keeper, wait_before_start
+from marketplace.processes import children
+from marketplace.processes.children import Child, ChildFailed
+from marketplace.processes.restarts import MOST_ENDS, WITHIN_SECONDS, ChildPlace, Keeper, wait_before_start
 from tests.patience import PATIENCE
 
 WAITS = "import signal; print('begun', flush=True); signal.pause()"

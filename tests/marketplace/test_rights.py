@@ -17,10 +17,10 @@ from psycopg.errors import InsufficientPrivilege
 from pytest_django.fixtures import Settings
 
 from marketplace.embedded.state import OWNER, ROLE
-from marketplace.rights import SEQUENCES, TABLES, rights_compare, rights_give, rights_tell, serving_role
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.rights import SEQUENCES, TABLES, rights_compare, rights_give, rights_tell, serving_role
+from marketplace.upkeep.sealing import seal_everything
+from tenants.common.ownership import as_owner
 from tenants.ledger.seals import Sealed
-from tenants.ownership import as_owner
 from tenants.roles import AUDITOR
 from tests.database import as_superuser, overrule, run, serving_addresses
 from tests.tenants.builders import NOW, make_staff
@@ -212,7 +212,7 @@ def test_process_that_begins_to_serve_says_in_its_log_what_the_role_can_do_beyon
     def fail(_: str) -> None:
         raise OperationalError("the database is starting up")
 
-    monkeypatch.setattr("marketplace.rights.rights_compare", fail)
+    monkeypatch.setattr("marketplace.upkeep.rights.rights_compare", fail)
     in_a_thread(rights_tell)
     assert caplog.messages[1:] == ["whether the role may do too much in the database is not known: OperationalError"]
 

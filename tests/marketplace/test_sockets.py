@@ -18,10 +18,10 @@ from pytest_django.fixtures import Settings
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from marketplace.heads import LONGEST_HEADER, MOST_BACKSLASHES
-from marketplace.sockets import BROKEN, LATER, LONG_HEAD, NO_SUCH_ADDRESS, Sockets
 from marketplace.urls import websocket_urlpatterns
-from marketplace.web import LARGEST_FRAME
+from marketplace.web.heads import LONGEST_HEADER, MOST_BACKSLASHES
+from marketplace.web.process import LARGEST_FRAME
+from marketplace.web.sockets import BROKEN, LATER, LONG_HEAD, NO_SUCH_ADDRESS, Sockets
 from tenants.roles import OWNER
 from tests.conftest import FOLDER
 from tests.patience import PATIENCE

@@ -29,7 +29,7 @@ def settings_of(module: str, package: str = "numpy", **environment: str) -> list
     return document
 
 
-@pytest.mark.parametrize("module", ["manage", "marketplace.product", "marketplace.web"])
+@pytest.mark.parametrize("module", ["manage", "marketplace.processes.product", "marketplace.web"])
 def test_processes_say_so_before_numpy_is_loaded(module: str) -> None:
     assert settings_of(module) == ["1", False]
 
@@ -40,5 +40,5 @@ def test_who_sets_another_number_keeps_it() -> None:
 
 def test_nobody_loads_the_solver_who_does_not_solve() -> None:
     assert settings_of(
-        "marketplace.product, django; django.setup()", "scipy", DJANGO_SETTINGS_MODULE="marketplace.settings"
+        "marketplace.processes.product, django; django.setup()", "scipy", DJANGO_SETTINGS_MODULE="marketplace.settings"
     ) == ["1", False]

@@ -10,7 +10,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from marketplace.turns import (
+from marketplace.web.turns import (
     ALONE_SECONDS,
     LEAST_PAUSE,
     LEAST_REST,
@@ -25,7 +25,7 @@ from marketplace.turns import (
     Turns,
     credential_in,
 )
-from tenants.patience import give_way
+from tenants.common.patience import give_way
 
 
 class Stage:

@@ -20,9 +20,9 @@ from redis import exceptions as redis
 
 from tenants.api import views
 from tenants.api.problems import problem_of_exception
-from tenants.failures import BY_STATE, unavailable_of
+from tenants.common.failures import BY_STATE, unavailable_of
+from tenants.common.patience import DeadlinePassed
 from tenants.models import KeptAnswer
-from tenants.patience import DeadlinePassed
 from tenants.roles import OPERATOR, OWNER
 from tests.api.builders import problem, program_of
 from tests.tenants.builders import PASSWORD, client_of, make_member, make_person, make_staff, make_tenant

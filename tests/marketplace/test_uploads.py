@@ -15,12 +15,12 @@ from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from marketplace.handler import OneThreadHandler
+from marketplace.web.handler import OneThreadHandler
 from tenants.access import Access
 from tenants.api.bodies import MOST_BYTES
 from tenants.models import Tenant, User
-from tenants.uploads import MOST_BYTES as MOST_UPLOAD
-from tenants.uploads import MOST_OF_TENANT, Sender, Uploads, sender_of, ticket_for
+from tenants.requests.uploads import MOST_BYTES as MOST_UPLOAD
+from tenants.requests.uploads import MOST_OF_TENANT, Sender, Uploads, sender_of, ticket_for
 
 PIECE = b"x" * (1 << 16)
 
@@ -110,7 +110,7 @@ def test_long_body_is_a_file_and_no_memory(handler: OneThreadHandler) -> None:
 
 
 def test_a_tenant_and_a_person_have_a_few_at_once(handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marketplace.handler.UPLOAD_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("marketplace.web.handler.UPLOAD_WAIT_SECONDS", 0.0)
 
     async def talk() -> list[int]:
         first = ApplicationCommunicator(handler, scope_with(ticket()))
@@ -154,7 +154,7 @@ def test_who_presses_the_button_twice_waits_for_the_first_one(handler: OneThread
 def test_who_waits_in_vain_is_told_so_and_leaves_no_trace(
     handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marketplace.handler.UPLOAD_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("marketplace.web.handler.UPLOAD_WAIT_SECONDS", 0.01)
     assert handler._uploads.begin(Sender(3, 14))
     status, body = async_to_sync(upload)(handler, scope_with(ticket()), 1)
     assert (status, b"Files are being sent already" in body) == (429, True)

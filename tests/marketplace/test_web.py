@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from marketplace.product import PortTaken, require_free, web_processes
-from marketplace.web import shared_socket
+from marketplace.processes.product import PortTaken, require_free, web_processes
+from marketplace.web.process import shared_socket
 from tests.patience import PATIENCE
 
 

@@ -76,7 +76,7 @@ def go_on(slot: str) -> None:
 
 
 def _seal(slot: float) -> None:
-    from marketplace.sealing import seal_everything
+    from marketplace.upkeep.sealing import seal_everything
     from tests.audit.proven import moment, seal_feed
 
     seal_feed(moment(slot))
@@ -88,7 +88,7 @@ def scans() -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    from tenants.ownership import as_owner
+    from tenants.common.ownership import as_owner
 
     with as_owner():
         from django.db import connections

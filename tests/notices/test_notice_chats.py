@@ -38,10 +38,10 @@ from scheduling.webhooks.chats import (
 from scheduling.webhooks.receivers import FAILING_TOO_LONG, LEASE, LONGEST_PAUSE, MOST_FAILURES
 from scheduling.webhooks.rounds import chats_round
 from tenants.access import Refused
+from tenants.common.stored_secrets import reveal
 from tenants.models import Membership, Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope
-from tenants.stored_secrets import reveal
 from tests.notices.test_notices import job_of, lines, member, tell
 from tests.operator.test_cell_races import wait_until_done_or_waiting
 from tests.patience import PATIENCE

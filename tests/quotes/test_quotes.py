@@ -22,8 +22,8 @@ from scheduling.models import Award, Pool, StartEstimate
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
 from scheduling.quotes.quotes import Quote, job_quote
 from tenants.access import Refused, access_of_system
+from tenants.common.patience import DeadlinePassed
 from tenants.models import Tenant
-from tenants.patience import DeadlinePassed
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant

@@ -20,12 +20,12 @@ from django.test import Client
 from django.utils import timezone
 
 from scheduling.models import Budget, TenantPolicy
+from tenants.common.zones import COOKIE, day_of, midnight
 from tenants.ledger.postings import AccountName, earned, held
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OWNER
 from tenants.scoping import scope
 from tenants.templatetags.look import credits
-from tenants.zones import COOKIE, day_of, midnight
 from tests.books.money_world import World, read, text, traded
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.csv_files import ROWS_AT_ONCE, csv_pieces, csv_text
+from tenants.common.csv_files import ROWS_AT_ONCE, csv_pieces, csv_text
 from tests.sources import trees
 
 ROOT = Path(__file__).parents[2]
@@ -93,4 +93,4 @@ def test_nobody_else_writes_csv() -> None:
         if isinstance(node, ast.Attribute | ast.alias)
         and (node.attr if isinstance(node, ast.Attribute) else node.name) in makers
     }
-    assert writers == {"tenants/csv_files.py"}
+    assert writers == {"tenants/common/csv_files.py"}

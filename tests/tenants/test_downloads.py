@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpRequest
 from django.test import AsyncRequestFactory, RequestFactory
 
-from tenants.downloads import csv_download, file_download, part_download
+from tenants.common.downloads import csv_download, file_download, part_download
 from tests.patience import PATIENCE
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from marketplace.rights import TABLES
+from marketplace.upkeep.rights import TABLES
 from scheduling.audit.verification import intervals_verify
 from scheduling.models.guards import GUARDS as MARKET
 from tenants import history
-from tenants.guards import HISTORY, Guards, flaws
+from tenants.common.guards import HISTORY, Guards, flaws
 from tenants.ledger.audit import verify
 from tenants.ledger.guards import GUARDS as LEDGER
 from tenants.scoping import scope_disabled

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.sealing import seal_everything
 from tenants import history
 from tenants.access import Access
 from tenants.ledger.seals import Sealed, head

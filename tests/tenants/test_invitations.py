@@ -19,12 +19,12 @@ from django.utils import timezone
 
 from tenants import services
 from tenants.adapters import AccountAdapter
+from tenants.common.zones import COOKIE
 from tenants.models import Invitation, Membership, User
 from tenants.roles import OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of, user_tenants
 from tenants.services import IssuedInvitation, token_hash
-from tenants.zones import COOKIE
 from tests.patience import PATIENCE
 from tests.tenants.builders import (
     NOW,

@@ -15,9 +15,9 @@ from django.contrib.auth.hashers import identify_hasher
 from django.core import mail, signing
 from django.test import Client
 
+from tenants.common.tries import CannotCount
 from tenants.devices import COOKIE
 from tenants.roles import AUDITOR, OWNER
-from tenants.tries import CannotCount
 from tests.tenants.builders import PASSWORD, client_of, make_member, make_person, make_staff, make_tenant
 
 pytestmark = pytest.mark.django_db

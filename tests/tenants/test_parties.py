@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import Client
 
 from tenants.models import Membership
-from tenants.parties import party_of_session, party_of_token
+from tenants.requests.parties import party_of_session, party_of_token
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
 from tests.api.builders import program

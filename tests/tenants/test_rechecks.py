@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from tenants import rechecks
 from tenants.access import NOBODY, Access
 from tenants.models import User
-from tenants.rechecks import access_still
+from tenants.requests import rechecks
+from tenants.requests.rechecks import access_still
 from tenants.roles import AUDITOR, OWNER, SUBMITTER
 from tenants.selectors import Place, access_of, accesses_of, tenant_by_slug
 from tenants.sessions import Login, login_of

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.models import Membership
-from tenants.repeated import RepeatedRead, Whose
 from tenants.roles import OWNER, VIEWER
 from tenants.scoping import ScopeClosed, scope, scope_disabled
 from tests.tenants.builders import make_member, make_tenant

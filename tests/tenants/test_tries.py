@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tenants.tries import (
+from tenants.common.tries import (
     FORGET,
     KEEP,
     CannotCount,
@@ -86,7 +86,7 @@ def test_counter_can_be_forgotten_by_name() -> None:
 
 
 def test_counters_end_by_themselves() -> None:
-    from tenants.tries import _redis
+    from tenants.common.tries import _redis
 
     waits([*ONE, TryCounter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))], 2)
     assert 3_000 < _redis().ttl("bourse:tries:test:one") <= 3_600
@@ -94,7 +94,7 @@ def test_counters_end_by_themselves() -> None:
 
 
 def test_window_does_not_move_with_its_tries() -> None:
-    from tenants.tries import _redis
+    from tenants.common.tries import _redis
 
     window = [TryCounter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))]
     tries_count(window, at=NOW)
@@ -125,7 +125,7 @@ def test_what_is_remembered_is_known_for_a_while() -> None:
 
 
 def test_nothing_is_tried_where_nothing_can_be_counted(monkeypatch: pytest.MonkeyPatch, settings) -> None:
-    from tenants import tries
+    from tenants.common import tries
 
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     tries._redis.cache_clear()

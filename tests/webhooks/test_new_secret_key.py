@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from pytest_django.fixtures import Settings
 
-from marketplace import backup
-from marketplace.doctor import BROKEN, WARNING, WELL, examine
+from marketplace.upkeep import backup
+from marketplace.upkeep.doctor import BROKEN, WARNING, WELL, examine
 from scheduling.app.tasks import secrets_tick
 from scheduling.audit.bundle import check, signing_keys
 from scheduling.audit.bundle.signature import public_key, seed_of

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management import CommandError
 from django.utils import timezone
 
-from marketplace.backup import BackupFailed, backup_make, lacks
+from marketplace.upkeep.backup import BackupFailed, backup_make, lacks
 from tenants.ledger.management.base import DatabaseCommand
 
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connection
 
-from marketplace.rights import rights_compare, rights_give, schema, serving_role, statements
+from marketplace.upkeep.rights import rights_compare, rights_give, schema, serving_role, statements
+from tenants.common.ownership import as_owner, has_owner
 from tenants.ledger.management.base import DatabaseCommand
-from tenants.ownership import as_owner, has_owner
 
 ONCE = """\
 -- Once, as a superuser, at the database {database}. Choose the passwords. What is there already stays as it is.

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError
 from django.utils import timezone
 
-from marketplace.doctor import BROKEN, examine
-from marketplace.forecast import Growth, forecast
+from marketplace.upkeep.doctor import BROKEN, examine
+from marketplace.upkeep.forecast import Growth, forecast
 
 LEAST_SHOWN = 2**20  # bytes in a year; a table that grows by less is only in the sum of all
 

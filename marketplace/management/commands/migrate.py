@@ -14,8 +14,8 @@ from django.db import ProgrammingError
 from django.db.migrations.exceptions import MigrationSchemaMissing
 
 from marketplace.checks import lacks_right, no_database_of_a_newer_version, no_database_stopped_among_removed_steps
-from marketplace.rights import rights_give, serving_role
-from tenants.ownership import as_owner, has_owner
+from marketplace.upkeep.rights import rights_give, serving_role
+from tenants.common.ownership import as_owner, has_owner
 
 
 class Command(migrate.Command):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError, call_command
 
-from marketplace.backup import MANIFEST, BackupFailed, backup_restore
+from marketplace.upkeep.backup import MANIFEST, BackupFailed, backup_restore
 
 VERIFICATIONS = ("verify_ledger", "verify_intervals", "verify_history")
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from marketplace.sealing import seal_everything
+from marketplace.upkeep.sealing import seal_everything
 from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.seals import SealBusy
 

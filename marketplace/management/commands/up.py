@@ -13,10 +13,11 @@ from django.db import DatabaseError, connections
 from django.http.request import validate_host
 from django.utils import timezone
 
-from marketplace import env, product
-from marketplace.children import ChildFailed
+from marketplace import env
 from marketplace.embedded import AlreadyRunning, CannotStart, state_for
-from marketplace.rights import rights_compare, serving_role
+from marketplace.processes import product
+from marketplace.processes.children import ChildFailed
+from marketplace.upkeep.rights import rights_compare, serving_role
 from scheduling.demo.demo import database_is_empty, demo_is_loaded
 from scheduling.engines.base import WrongEngine
 from scheduling.runs.engines import local_engine, local_gpus

@@ -12,9 +12,9 @@ from scheduling.audit.bundle.signature import public_key, seed_of
 from scheduling.models import SigningKey
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
+from tenants.common.stored_secrets import Carried, oldest_key, reveal, secret_state, store, stored_anew
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
-from tenants.stored_secrets import Carried, oldest_key, reveal, secret_state, store, stored_anew
 
 MAKE, RETIRE = "signing_key_make", "signing_key_retire"
 

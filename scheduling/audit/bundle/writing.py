@@ -35,11 +35,11 @@ from scheduling.models import (
     TrainingJob,
 )
 from tenants.access import Refused
+from tenants.common.zones import EARLIEST, LATEST, is_within_reach
 from tenants.ledger.amounts import DIGITS
 from tenants.ledger.export import awards_between, balances_at, transactions_between
 from tenants.ledger.selectors import transactions_about_all
 from tenants.scoping import scope_disabled
-from tenants.zones import EARLIEST, LATEST, is_within_reach
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
 OUT_OF_REACH = Refused("invalid_period", f"A period begins on {EARLIEST} or later, and ends before {LATEST}.")

@@ -27,13 +27,13 @@ from scheduling.books import charge_account
 from scheduling.fairness import interval_account
 from scheduling.models import AuditKind, AuditRun, AuditState, Pool, TrainingJob
 from tenants.access import AccessRequest, Refused
-from tenants.downloads import file_download
+from tenants.common.downloads import file_download
+from tenants.common.zones import day_of, day_read
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.views.gate import costly, posted_from, requires
 from tenants.views.parts import part_or_page
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
-from tenants.zones import day_of, day_read
 
 LIST = Table(
     (

@@ -11,7 +11,7 @@ from scheduling.audit.verification.findings import Finding
 from scheduling.market.decide import START
 from scheduling.models import FeedSeal, InstantAnswer, Interval
 from scheduling.models.guards import GUARDS
-from tenants.guards import flaws
+from tenants.common.guards import flaws
 from tenants.ledger.seals import noted_heads
 
 Links = QuerySet[Interval] | QuerySet[InstantAnswer] | QuerySet[FeedSeal]

@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduling.common.api.spans import invalid_parameter
 from tenants.api.listing import Filter
-from tenants.zones import EARLIEST, day_read, midnight
+from tenants.common.zones import EARLIEST, day_read, midnight
 
 DAY = {"type": "string", "format": "date"}
 MONTH = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}

@@ -22,8 +22,8 @@ from tenants.api.fields import Answer, Credits, Moment
 from tenants.api.listing import USUAL_LIMIT, Listing, choice, page_address
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
+from tenants.common.zones import day_of, midnight
 from tenants.roles import Permission
-from tenants.zones import day_of, midnight
 
 
 class MonthShown(Answer):

@@ -18,8 +18,8 @@ from scheduling.books.read_uncharged import Uncharged, uncharged
 from scheduling.cluster import pool_list
 from scheduling.market.reads import payments_of_latest
 from tenants.access import AccessRequest
-from tenants.csv_files import csv_pieces
-from tenants.downloads import csv_download
+from tenants.common.csv_files import csv_pieces
+from tenants.common.downloads import csv_download
 from tenants.ledger.amounts import exported
 from tenants.ledger.movements import MovementFilter, Position
 from tenants.ledger.postings import TENANT_KINDS

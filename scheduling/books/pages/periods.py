@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from tenants.zones import day_of, day_read, midnight
+from tenants.common.zones import day_of, day_read, midnight
 
 WORDS = {"today": "Today", "yesterday": "Yesterday", "week": "This week", "month": "This month"}
 

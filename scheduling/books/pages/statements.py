@@ -18,14 +18,14 @@ from scheduling.books.read_statement_rows import statement_rows
 from scheduling.books.read_statements import months_with_entries, statement_view
 from scheduling.cluster import pool_list
 from tenants.access import AccessRequest
-from tenants.csv_files import csv_pieces
-from tenants.downloads import csv_download
+from tenants.common.csv_files import csv_pieces
+from tenants.common.downloads import csv_download
+from tenants.common.zones import day_of
 from tenants.ledger.amounts import exported
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
 from tenants.views.lists import list_page
 from tenants.views.tables import Column, Table
-from tenants.zones import day_of
 
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
 MOST_SORTED = 2_000  # rows of each list that are sorted; a longer list is cut before it is sorted

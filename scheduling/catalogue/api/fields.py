@@ -15,7 +15,7 @@ from scheduling.programs.catalogue import SHAPES
 from tenants.api.bodies import parse
 from tenants.api.fields import Answer, Form, Moment, Text
 from tenants.api.listing import Filter, Listing, whole
-from tenants.uploads import MOST_BYTES, PARAMETER
+from tenants.requests.uploads import MOST_BYTES, PARAMETER
 
 DOCUMENT_TOLD = (
     "`name`, `shape` (all_reduce, independent or parameter_server) and either `command`, a list of words in which "

@@ -42,8 +42,8 @@ from tenants.access import Refused
 from tenants.api.operations import operation
 from tenants.api.problems import FieldError, Problem, problem_response, status_of
 from tenants.api.views import TenantView
+from tenants.requests.uploads import GOOD_FOR, MOST_BYTES, ticket_for
 from tenants.roles import Permission
-from tenants.uploads import GOOD_FOR, MOST_BYTES, ticket_for
 
 REGISTER_REFUSALS = ("invalid_program", "programs_not_allowed", "too_many_programs")
 GZIP = "application/gzip"

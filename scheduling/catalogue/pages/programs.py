@@ -53,12 +53,12 @@ from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR, program_choice
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import AccessRequest, Refused
-from tenants.downloads import file_download
+from tenants.common.downloads import file_download
 from tenants.form_fields import WholeField
 from tenants.models import Tenant
+from tenants.requests.uploads import PARAMETER, ticket_for
 from tenants.roles import Permission
 from tenants.services.members import REASON_LONGEST
-from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import posted_from, requires, tell
 
 LONGEST = 2 * LONGEST_SCRIPT  # characters of the text

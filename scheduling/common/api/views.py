@@ -8,8 +8,8 @@ from scheduling.common.api.shown import refusal_numbers
 from scheduling.models import Pool
 from tenants.access import Access, Refused
 from tenants.api.views import CoalitionView, TenantView
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.models import ApiToken, User
-from tenants.repeated import RepeatedRead, Whose
 
 UNKNOWN_POOL = Refused("unknown_pool", "There is no such pool.")
 # The codes with which every change by an operator may be refused.

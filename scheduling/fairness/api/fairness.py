@@ -27,8 +27,8 @@ from scheduling.fairness.read_values import Overview
 from tenants.api.listing import Listing, moment, whole
 from tenants.api.operations import operation
 from tenants.api.problems import FieldError, Problem, ProblemRaised
+from tenants.common.zones import day_of
 from tenants.roles import Permission
-from tenants.zones import day_of
 
 DAYS = f"Days are those of UTC, at most {MOST_DAYS}."
 INTERVALS = Listing(

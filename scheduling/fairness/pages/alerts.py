@@ -22,10 +22,10 @@ from scheduling.models import FairnessAlert, Pool
 from scheduling.operator import entries_of
 from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeChangeForm, answer
 from tenants.access import AccessRequest
+from tenants.common.zones import day_of
 from tenants.form_fields import NumberField
 from tenants.roles import Permission
 from tenants.views.gate import requires
-from tenants.zones import day_of
 
 
 @dataclass(frozen=True)

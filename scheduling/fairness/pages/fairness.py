@@ -31,12 +31,12 @@ from scheduling.fairness.read_values import units_by_resource
 from scheduling.market.reads import reason_few
 from scheduling.models import Pool
 from tenants.access import AccessRequest
+from tenants.common.zones import day_of
 from tenants.ledger.amounts import micro
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
 from tenants.views.lists import list_csv, list_page
 from tenants.views.tables import Table, asks_csv, csv_response, table_of
-from tenants.zones import day_of
 
 TABLES = {"ratios": tables.RATIOS, "rewards": tables.REWARDS}
 TABLES_BY_USE = {"ratios": tables.RATIOS_BY_USE, "rewards": tables.REWARDS_BY_USE}

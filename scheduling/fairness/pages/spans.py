@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from scheduling.fairness.read_days import MOST_DAYS, period_of_days
-from tenants.zones import day_read
+from tenants.common.zones import day_read
 
 LENGTHS = (1, 7, 30, 90)
 LENGTHS_ASKED = frozenset(map(str, LENGTHS))

@@ -17,7 +17,7 @@ from tenants.api.fields import Answer, Moment
 from tenants.api.listing import Filter
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
-from tenants.downloads import part_download
+from tenants.common.downloads import part_download
 from tenants.roles import Permission
 
 BYTES = "application/octet-stream"

@@ -34,7 +34,7 @@ from scheduling.market.pages.context import frame_in
 from scheduling.models import PROGRAM, TrainingJob
 from scheduling.models.runs import OPEN
 from tenants.access import Access, AccessRequest, Refused
-from tenants.downloads import file_download, part_download
+from tenants.common.downloads import file_download, part_download
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page

@@ -13,7 +13,7 @@ from scheduling.lab.histories import sacct, swf
 from scheduling.lab.studies.study import ALONE, BACKFILL, KINDS, MARKET
 from scheduling.lab.studies.worth import WORTHS
 from scheduling.models import Pool
-from tenants.zones import midnight
+from tenants.common.zones import midnight
 
 LONGEST = 20_000  # most characters of a study that is written as text
 QUESTIONS = 3  # questions in one form

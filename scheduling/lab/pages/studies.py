@@ -37,12 +37,12 @@ from scheduling.lab.requests import (
 )
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants.access import AccessRequest, Refused
-from tenants.downloads import file_download
+from tenants.common.downloads import file_download
+from tenants.common.zones import day_of
+from tenants.requests.uploads import PARAMETER, ticket_for
 from tenants.roles import Permission
-from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
-from tenants.zones import day_of
 
 DAYS = 30  # days that the form begins with
 MOST_LISTED = 200

@@ -16,7 +16,7 @@ from scheduling.lab.studies.draws import Sure, day_weights, points, ratio_of_day
 from scheduling.lab.studies.measures import MEASURES, Numbers, logged_waits, measured, use_by_day, waits
 from scheduling.lab.studies.replays import Replay
 from scheduling.lab.studies.study import Study, StudyRule
-from tenants import csv_files
+from tenants.common import csv_files
 
 ALL = "all"  # the name of all assumptions
 TOGETHER = LOG = ""  # no owner means all together; no rule means as the log has it

@@ -13,8 +13,8 @@ from scheduling.audit.bundle import OPEN, ForeignSecret, bundle_write, signing_s
 from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
+from tenants.common.stored_secrets import UnreadableSecret
 from tenants.ledger.management.base import DatabaseCommand
-from tenants.stored_secrets import UnreadableSecret
 
 KEY_LOST = (
     "Put the one of before into SECRET_KEY_FALLBACKS; where it is lost, `manage.py keys --new-bundle-key --reason WHY`"

@@ -32,10 +32,10 @@ from scheduling.runs.pulse import engine_pulse
 from scheduling.runs.read_ran import HEADS, charged_against_ran
 from scheduling.runs.runs import next_start, runs_reconcile, runs_tick
 from tenants.access import Refused, access_of_system
-from tenants.csv_files import csv_pieces
-from tenants.failures import unavailable_of
+from tenants.common.csv_files import csv_pieces
+from tenants.common.failures import unavailable_of
+from tenants.common.patience import process_is
 from tenants.ledger.management.base import DatabaseCommand
-from tenants.patience import process_is
 from tenants.scoping import scope_disabled
 
 CHANNEL = "scheduling_awards"  # the database sends a notification on this channel when an award changes

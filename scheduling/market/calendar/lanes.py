@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
 from scheduling.models import Lane, LaneClock, Pool
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 
 
 @dataclass(frozen=True)

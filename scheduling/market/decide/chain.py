@@ -20,8 +20,8 @@ from scheduling.core.types import AsksAnother, Policy
 from scheduling.market.reads.deltas import Original
 from scheduling.market.reads.stored_intervals import Contents, contents_of, delta_to, packed, text_of
 from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
+from tenants.common.zones import day_of
 from tenants.ledger.seals import ChainHead
-from tenants.zones import day_of
 
 START = "0" * 64  # stands for the digest before the first interval of a pool
 FEED = "feed"  # the name of the chain of the feed's seals

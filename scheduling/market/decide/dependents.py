@@ -33,7 +33,7 @@ from scheduling.programs.ordering import (
     array_named,
     standing,
 )
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 _OUTCOMES: Mapping[str, str] = {**dict.fromkeys(LIVE_STATES, OPEN), JobState.FINISHED: DONE}

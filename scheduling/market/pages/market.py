@@ -24,11 +24,11 @@ from scheduling.market.reads.windows import spans_of
 from scheduling.models import Pool
 from scheduling.notices import page_opening
 from tenants.access import AccessRequest
+from tenants.common.zones import day_of, midnight
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
 from tenants.views.parts import part_or_page
-from tenants.zones import day_of, midnight
 
 PARTS = {
     "board": "market/market_board.html",

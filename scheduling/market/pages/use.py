@@ -29,11 +29,11 @@ from scheduling.market.reads.use import (
 )
 from scheduling.models import Pool, ResourceKind, Server
 from tenants.access import AccessRequest
+from tenants.common.zones import day_of, midnight
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
 from tenants.views.parts import part_or_page
-from tenants.zones import day_of, midnight
 
 PARTS = {"panel": "market/use_panel.html", "week": "market/use_week.html"}
 WHOSE = {"mine": "My units", "pool": "The whole pool"}

@@ -13,8 +13,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from scheduling.market.reads.use import MILLIONTHS, GroupUse, UseColumn
+from tenants.common.zones import day_of, midnight
 from tenants.ledger.split import split
-from tenants.zones import day_of, midnight
 
 HOUR = timedelta(hours=1)
 CENTS = 100  # in a unit-hour; a table shows no finer amounts

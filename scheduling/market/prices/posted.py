@@ -22,7 +22,7 @@ from scheduling.market.calendar.units import CalendarUnit
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, after_booking, counter_view
 from scheduling.models import CalendarCell, Event, Lane, LaneClock, Pool, PriceTick
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 Ticks = dict[tuple[int, int], tuple[float | None, float, float]]  # (resource, slot) -> price, offered, sold

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tenants.common.zones import day_of, midnight
 from tenants.ledger.movements import Outside, Position, period_sums
 from tenants.ledger.postings import TenantBalances
-from tenants.zones import day_of, midnight
 
 
 @dataclass(frozen=True)

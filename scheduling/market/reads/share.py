@@ -16,11 +16,11 @@ from scheduling.market.reads.share_units import UnitsNow, holdings_in, units_now
 from scheduling.market.reads.windows import Published, WindowSpan, intervals_between, published_of
 from scheduling.models import ALIVE, CHARGES, Award, Lane, LaneClock, Lend, Pool, RentState, TenantPolicy, earns
 from scheduling.sharing import sharing_of
+from tenants.common.zones import day_of, midnight
 from tenants.ledger.amounts import micro
 from tenants.ledger.sums import earned_by_award
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
-from tenants.zones import day_of, midnight
 
 MOST_WINDOWS = 2_000  # windows of one day
 SHOWN_INTERVALS = 8

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from scheduling.models import Pool, PoolHour, TenantHour
-from tenants.zones import day_of, midnight
+from tenants.common.zones import day_of, midnight
 
 HOUR = timedelta(hours=1)
 MILLIONTHS = 1_000_000  # in one unit

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from scheduling.models import Outage, Pool, Pulse
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 
 
 def pulse(*, pool: Pool, at: datetime) -> Outage | None:

@@ -19,8 +19,8 @@ from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.settle.payments import rent_refund_key, slot_posting
 from scheduling.market.view.rents import cut_short
 from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.ledger.postings import Posting, available, held
-from tenants.repeated import RepeatedRead, Whose
 
 
 class RefundTooLarge(RuntimeError):

@@ -42,9 +42,9 @@ from scheduling.models import (
     paying_for,
 )
 from scheduling.money import low_balance_events
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.ledger.postings import InsufficientFunds, Posting
 from tenants.ledger.services import post_batches
-from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 BATCH = 2_500  # postings that the database writes in one call, while the next ones are built

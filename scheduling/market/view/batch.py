@@ -40,10 +40,10 @@ from scheduling.models import (
     unsettled_from,
 )
 from scheduling.money import BudgetLimit, limits, member_caps, rent_spent, tenant_lefts
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balances
-from tenants.repeated import RepeatedRead, Whose
 
 ENDLESS = 2**53  # the horizon, as the market has no last slot: the end of the whole numbers that a float holds exactly
 

@@ -16,7 +16,7 @@ from django.db import connection
 
 from scheduling.models import Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 CACHE_SIZE = 8  # texts, and frames made from them, in each process

@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scheduling.core.policies.astraea.rules.settings import NOTHING
 from scheduling.models import Award, AwardState, JobState, Pool, RentState, TrainingJob
-from tenants.repeated import RepeatedRead, Whose
+from tenants.common.repeated import RepeatedRead, Whose
 
 GIVEN_UP = "given_up"  # the reason of a failed job that the platform lost too often
 # Where parts are worth nothing: the states of jobs that ended without being done, though nobody wanted that.

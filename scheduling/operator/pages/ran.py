@@ -15,8 +15,8 @@ from scheduling.operator.read_engines import ran_of_all
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs import CLOSE_SECONDS, HEADS, accounted_of
 from tenants.access import AccessRequest
-from tenants.csv_files import csv_pieces
-from tenants.downloads import csv_download
+from tenants.common.csv_files import csv_pieces
+from tenants.common.downloads import csv_download
 from tenants.form_fields import WholeField
 from tenants.roles import Permission
 from tenants.views.gate import requires

@@ -69,8 +69,8 @@ from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
 from scheduling.quotes.pages.submit_text import LONGEST, job_text, read_job
 from tenants.access import AccessRequest, Refused
 from tenants.ledger.amounts import amount_read
+from tenants.requests.uploads import PARAMETER, ticket_for
 from tenants.roles import Permission
-from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires
 
 FORM_BUTTON = "1"  # the value of the button beside a text

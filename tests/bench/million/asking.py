@@ -19,7 +19,7 @@ import psycopg
 from django.utils import timezone
 
 from marketplace.embedded import State
-from marketplace.product import web_processes
+from marketplace.processes.product import web_processes
 from scheduling.app.clock import pool_advance
 from scheduling.jobs.submission import job_submit
 from scheduling.models import Interval, Pool, TrainingJob

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from marketplace.product import web_processes
+from marketplace.processes.product import web_processes
 from scheduling.models import ALIVE, Award
 from tenants.models import User
 from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER

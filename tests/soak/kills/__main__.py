@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from marketplace.embedded import State
-from marketplace.restarts import MOST_ENDS, WITHIN_SECONDS
+from marketplace.processes.restarts import MOST_ENDS, WITHIN_SECONDS
 from tests.ports import free_port
 from tests.soak.kills.beside import Submitter, Watcher
 from tests.soak.kills.product import ROOT, Product

@@ -1,4 +1,4 @@
-"""`python -m marketplace.web HOST PORT`: one web process. Several may be started at one address.
+"""One web process, which `python -m marketplace.web HOST PORT` starts. Several may be started at one address.
 
 Each has a socket of its own, and the kernel distributes new connections among them: no proxy has to stand in front, and
 one that ends takes only its own connections with it (decision 0166).
@@ -47,7 +47,7 @@ def loaded() -> Any:
     from django.urls import get_resolver
 
     from marketplace.asgi import application
-    from marketplace.rights import rights_tell
+    from marketplace.upkeep.rights import rights_tell
 
     _ = get_resolver().url_patterns
     threading.Thread(target=rights_tell, daemon=True).start()  # a slow database delays nobody
@@ -74,7 +74,3 @@ def shared_socket(host: str, port: int) -> socket.socket:
         why = "is taken by another program" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
         sys.exit(f"{host}:{port} {why}.")
     return ours
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -28,23 +28,23 @@ from django.utils import timezone
 from redis import Redis
 from redis.exceptions import RedisError
 
-from marketplace.backup import BACKUP_ACTION
 from marketplace.celery import app
 from marketplace.checks import lacks_step, steps_beyond, steps_to_come
-from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
-from marketplace.rights import rights_compare, serving_role
+from marketplace.upkeep.backup import BACKUP_ACTION
+from marketplace.upkeep.health import queued_tasks
+from marketplace.upkeep.rights import rights_compare, serving_role
 from scheduling.engines.base import WrongEngine
 from scheduling.models import ChatAddress, OperatorSecret, Server, ServerState, SigningKey, Webhook
 from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders, timings_of
-from tenants.failures import DATABASE as DATABASE_AWAY
-from tenants.failures import unavailable_of
+from tenants.common.failures import DATABASE as DATABASE_AWAY
+from tenants.common.failures import unavailable_of
+from tenants.common.stored_secrets import secret_state
 from tenants.models import AuditEntry, StaffGrant
 from tenants.roles import OPERATOR
 from tenants.scoping import scope_disabled
-from tenants.stored_secrets import secret_state
 
 WELL, WARNING, BROKEN = "well", "warning", "broken"
 OLDEST_SERVER = 150_000  # the oldest version, in PostgreSQL's number of it

@@ -2,7 +2,7 @@
 
 An attacker who gets SQL of their own into the product can do no more than this role. Therefore it owns nothing, creates
 nothing, and can only add to tables that only grow, not change or delete what they hold. Tables belong to the owning
-role (`tenants.ownership`). A table that is not listed here cannot be read.
+role (`tenants.common.ownership`). A table that is not listed here cannot be read.
 """
 
 from __future__ import annotations

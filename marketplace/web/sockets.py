@@ -11,9 +11,9 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.urls import URLPattern
 
-from marketplace.heads import head_is_too_large
 from marketplace.logs import log_unavailable
-from tenants.failures import unavailable_of
+from marketplace.web.heads import head_is_too_large
+from tenants.common.failures import unavailable_of
 
 NO_SUCH_ADDRESS, LONG_HEAD, LATER, BROKEN = 4404, 4431, 1013, 1011  # codes of closing
 OF_FRAMES = {1007: "a frame that is no UTF-8", 1009: "a frame that is too large"}  # the server itself closes with these
@@ -30,8 +30,8 @@ class Sockets:
 
     def __init__(self, patterns: Sequence[URLPattern]) -> None:
         self._patterns = patterns
-        # Consumers read from the session who is there (`tenants.entrypoints`). What Channels has for that knows no
-        # earlier secret key, and would end the session of whoever comes with one from before.
+        # Consumers read from the session who is there (`tenants.requests.entrypoints`). What Channels has for that
+        # knows no earlier secret key, and would end the session of whoever comes with one from before.
         self._consumers = AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(list(patterns))))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

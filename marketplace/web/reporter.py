@@ -3,7 +3,7 @@
 from django.utils.safestring import SafeString
 from django.views.debug import ExceptionReporter
 
-from tenants.failures import unavailable_of
+from tenants.common.failures import unavailable_of
 
 
 class BriefReporter(ExceptionReporter):

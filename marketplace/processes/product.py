@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from marketplace import children, env
-from marketplace.children import Child, ChildFailed
+from marketplace import env
 from marketplace.embedded import Servers, State
-from marketplace.restarts import ChildPlace, Keeper
+from marketplace.processes import children
+from marketplace.processes.children import Child, ChildFailed
+from marketplace.processes.restarts import ChildPlace, Keeper
 
 HOST = "127.0.0.1"
 SERVE = ("web", "worker")  # processes that share their measurements; the engine reports its own figures

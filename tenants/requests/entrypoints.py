@@ -1,4 +1,4 @@
-"""Where sockets open a tenant scope. For requests tenants.middleware does it."""
+"""Where sockets open a tenant scope. For requests tenants.requests.middleware does it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from channels.exceptions import StopConsumer
 from django.utils import timezone
 
 from tenants.access import NOBODY, Access
-from tenants.rechecks import access_still
+from tenants.requests.rechecks import access_still
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import Place, accesses_of

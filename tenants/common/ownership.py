@@ -1,6 +1,6 @@
 """The role of PostgreSQL that owns the tables, for the few things that need it: migrations, rights, wiping a demo.
 
-The product itself serves under another role, which may only do what `marketplace.rights` lists.
+The product itself serves under another role, which may only do what `marketplace.upkeep.rights` lists.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 
-from marketplace.health import queued_tasks
+from marketplace.upkeep.health import queued_tasks
 from scheduling.common.measured import MEASURED
 from scheduling.operator.read_engines import engine_figures
 from scheduling.operator.read_gauges import MEANING, Gauge, gauges

@@ -10,7 +10,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.template import loader
 
-from marketplace.unavailable import FOR_PROGRAMS
+from marketplace.web.unavailable import FOR_PROGRAMS
 
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marketplace import launch
+from marketplace.processes import launch
 
 if TYPE_CHECKING:
     from marketplace.embedded.programs import SystemAccount

@@ -21,13 +21,13 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject
 
 from tenants.access import Access, AccessRequest
+from tenants.common.patience import deadline
+from tenants.common.zones import zone_of
 from tenants.devices import device_remember
 from tenants.models import Tenant, User
-from tenants.patience import deadline
 from tenants.roles import Permission
 from tenants.scoping import pieces_in_scope, scope
 from tenants.selectors import access_of, memberships_of, own_tenants, tenant_by_slug
-from tenants.zones import zone_of
 
 TENANT_PATH = re.compile(r"^/t/([^/]+)/")
 

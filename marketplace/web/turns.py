@@ -24,7 +24,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tenants.patience import giving_way
+from tenants.common.patience import giving_way
 
 Result = TypeVar("Result")
 Headers = Iterable[tuple[bytes, bytes]]

@@ -13,7 +13,7 @@ from django.template import loader
 
 from marketplace.logs import log_unavailable
 from tenants.api.problems import problem_response, unavailable_problem
-from tenants.failures import Unavailable, unavailable_of
+from tenants.common.failures import Unavailable, unavailable_of
 
 FOR_PROGRAMS = ("/api/", "/metrics")
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import DateField, Model
 
-from marketplace.rights import TABLES
+from marketplace.upkeep.rights import TABLES
 from scheduling.engines.launcher.strangers import MOST_HELD, looked_through
 
 LOOKED_AT = timedelta(days=7)

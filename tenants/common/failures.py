@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import psycopg
 from redis import exceptions as redis
 
-from tenants.patience import DeadlinePassed
+from tenants.common.patience import DeadlinePassed
 
 AGAIN = "Send it again later; what changes something, with the same Idempotency-Key."
 

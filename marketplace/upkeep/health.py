@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 from marketplace.celery import app
 from marketplace.heartbeat import HEARTBEAT_KEY
-from marketplace.rights import rights_compare, serving_role
+from marketplace.upkeep.rights import rights_compare, serving_role
 from marketplace.views import ask_broker, ask_database
 from scheduling.operator.read_engines import EngineState, engine_states
 from scheduling.operator.read_operator import PoolClock, pool_states

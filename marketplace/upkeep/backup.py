@@ -35,7 +35,7 @@ from scheduling.engines.launcher.files import SECRETS
 from scheduling.engines.launcher.strangers import MOST_HELD, FolderEntry, looked_through
 from tenants import history
 from tenants.access import access_of_system
-from tenants.ownership import as_owner, has_owner
+from tenants.common.ownership import as_owner, has_owner
 
 FORMAT = "bourse-backup/2"
 EARLIER_FORMAT = "bourse-backup/1"  # without links

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from marketplace import children
-from marketplace.children import Child, ChildFailed
 from marketplace.embedded.servers import RECOVERY_SECONDS
+from marketplace.processes import children
+from marketplace.processes.children import Child, ChildFailed
 
 MOST_ENDS, WITHIN_SECONDS = 5, 60.0  # of one child; one more end in this time stops everything
 FIRST_WAIT_SECONDS = 0.5

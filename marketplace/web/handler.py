@@ -30,14 +30,14 @@ from django.http.response import HttpResponseBase
 from django.template import loader
 from django.urls import set_script_prefix
 
-from marketplace.heads import head_is_too_large
-from marketplace.turns import Credential, InTurn, Parties, Turns, credential_in
-from marketplace.unavailable import FOR_PROGRAMS, unavailable_response
+from marketplace.web.heads import head_is_too_large
+from marketplace.web.turns import Credential, InTurn, Parties, Turns, credential_in
+from marketplace.web.unavailable import FOR_PROGRAMS, unavailable_response
 from tenants.api.bodies import MOST_BYTES
 from tenants.api.problems import TOO_LARGE, Problem, problem_response
-from tenants.failures import DEADLINE
-from tenants.parties import party_of_session, party_of_token
-from tenants.uploads import Sender, Uploads, sender_of, ticket_is_over
+from tenants.common.failures import DEADLINE
+from tenants.requests.parties import party_of_session, party_of_token
+from tenants.requests.uploads import Sender, Uploads, sender_of, ticket_is_over
 
 IDLE_THREADS = 32  # kept for later requests; threads beyond these end with their requests
 MOST_WAITING = 200  # requests of one party
@@ -211,7 +211,7 @@ class OneThreadHandler(ASGIHandler):
     async def _respond(self, scope: Scope, request: HttpRequest, send: Send, ends: float) -> HttpResponseBase | None:
         """Return the response, even if the caller left before reading all of it. None means that it was not made in
         time: its thread is still at work, or has not begun and never will."""
-        request.ends = ends  # type: ignore[attr-defined]  # for `tenants.middleware.request_deadline`
+        request.ends = ends  # type: ignore[attr-defined]  # for `tenants.requests.middleware.request_deadline`
         try:
             async with asyncio.timeout_at(ends):
                 response = await sync_to_async(self._response, thread_sensitive=True)(scope, request)
