@@ -94,14 +94,10 @@ def program_register(
     # 1. Check who registers it, and whether the document can be a program at all.
     if refusal := _may_register(by, reason, tenants):
         return refusal
-    digest = "" if archive is None else digest_of(archive)
-    words = dict(document) | ({"archive": digest} if digest else {})
-    program = read(words, ProgramOwner(by.tenant.slug) if by.tenant else ProgramOwner())
-    if isinstance(program, tuple):
-        return invalid_program(program)
-    flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, by.tenant)]
-    if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
-        return invalid_program(flaws)
+    reading = _read(document, archive, by.tenant, name)
+    if isinstance(reading, Refused):
+        return reading
+    program, digest = reading.program, reading.digest
     rows = CatalogueProgram.objects.filter(tenant=by.tenant)
     is_there = rows.filter(name=program.name).exists()
     if archive is not None or not is_there:  # what the owner has is counted one after the other
@@ -123,7 +119,7 @@ def program_register(
     newest = ProgramVersion.objects.filter(program=row).select_related("program__tenant").order_by("-version").first()
     # 3. Decide what becomes of it: the same version again, the next one, or the first.
     before = None if newest is None else program_of_row(newest)
-    after = program if before is None else edit(before, words)
+    after = program if before is None else edit(before, reading.words)
     if isinstance(after, tuple):
         return invalid_program(after)
     repeated = before is not None and after.version == before.version
@@ -140,23 +136,47 @@ def program_register(
     if comes_back or offer_changes:
         row.retired_at, row.tenants = None, row.tenants if offered is None else offered
         row.save(update_fields=["retired_at", "tenants"])
-    if repeated and newest is not None:
-        version = newest
-    else:
-        version = ProgramVersion.objects.create(
-            program=row,
-            version=after.version,
-            document=document_of(after),
-            digest=after.digest,
-            archive_id=after.archive or None,
-            registered_at=at,
-            registered_by=by.user,
-            registered_by_name=by.actor_name,
-        )
+    version = newest if repeated and newest is not None else _version_store(row, after, by, at)
     if comes_back or offer_changes or not repeated:
         values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
         _remember("program_register", row, by, at, reason, after=values)
     return Registered(version, repeated)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A document that is a program. `words` are the document's, with the `digest` of its archive if there is one."""
+
+    program: Program
+    words: Mapping[str, Any]
+    digest: str
+
+
+def _read(
+    document: Mapping[str, Any], archive: IO[bytes] | None, owner: Tenant | None, name: str | None
+) -> _Reading | InvalidProgram:
+    digest = "" if archive is None else digest_of(archive)
+    words = dict(document) | ({"archive": digest} if digest else {})
+    program = read(words, ProgramOwner(owner.slug) if owner else ProgramOwner())
+    if isinstance(program, tuple):
+        return invalid_program(program)
+    flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, owner)]
+    if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
+        return invalid_program(flaws)
+    return _Reading(program, words, digest)
+
+
+def _version_store(row: CatalogueProgram, program: Program, by: Access, at: datetime) -> ProgramVersion:
+    return ProgramVersion.objects.create(
+        program=row,
+        version=program.version,
+        document=document_of(program),
+        digest=program.digest,
+        archive_id=program.archive or None,
+        registered_at=at,
+        registered_by=by.user,
+        registered_by_name=by.actor_name,
+    )
 
 
 @transaction.atomic
