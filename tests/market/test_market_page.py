@@ -267,7 +267,26 @@ def test_highest_price_to_come_is_said_beside_that_of_now_and_of_the_end(prices:
     pool, _ = make_market("lumen")
     now = market_now(pool, pool.slot_start(0))
     now = replace(now, resources=(replace(now.resources[0], price=prices[0]),))
-    assert tiles(pool, now, slots_priced(pool, *prices))[0].peak == peak
+    assert tiles(pool, now, slots_priced(pool, *prices)).each[0].peak == peak
+
+
+@pytest.mark.parametrize(
+    ("prices", "digits"),
+    [
+        ((1.0, 0.05), 2),
+        ((1.0, 0.0312), 4),  # of one of the two
+        ((0.05, 0.05, 0.0312), 4),  # and the last one to come, as the sentence above names it
+    ],
+)
+def test_prices_of_tiles_side_by_side_have_as_many_digits(prices: tuple[float, ...], digits: int) -> None:
+    """What a price was in slots that are over is not written on a tile, and does not count."""
+    pool, _ = make_market("lumen")
+    now = market_now(pool, pool.slot_start(0))
+    worker, ps = now.resources[0], replace(now.resources[0], id=-1, name="ps")
+    now = replace(now, slot=0, resources=(replace(worker, price=prices[0]), replace(ps, price=prices[1])))
+    slots = [SlotPrice(slot, pool.slot_start(slot), (price, price)) for slot, price in enumerate(prices[2:], 1)]
+    over = SlotPrice(-1, pool.slot_start(-1), (0.0312, 0.0312))
+    assert tiles(pool, now, PriceHistory((over, *slots), pool.slot_start(len(prices) - 1))).digits == digits
 
 
 def test_strip_of_prices_names_the_highest_one_to_come() -> None:

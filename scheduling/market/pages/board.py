@@ -27,16 +27,16 @@ class Tile:
     low: float
     high: float
     peak: float | None  # the highest price to come, where it is above that of now and of the last slot decided
+    last: float | None  # the price of the last slot decided, if that is to come
 
     @property
     def area(self) -> str:
         return f"{self.line}V40H0Z" if self.line else ""
 
     @property
-    def digits(self) -> int:
-        """The number of digits with which all prices of the tile are shown."""
-        prices = (self.resource.price, self.then, self.low, self.high, self.peak)
-        return price_digits(price for price in prices if price is not None)
+    def prices(self) -> tuple[float | None, ...]:
+        """The prices that people read on the tile and above it. The lowest and highest are read out alone."""
+        return self.resource.price, self.then, self.peak, self.last
 
     @property
     def same(self) -> bool:
@@ -57,13 +57,23 @@ class SlotBar:
     state: str  # gone | now | ""
 
 
-def tiles(pool: Pool, now: MarketNow, history: PriceHistory) -> tuple[Tile, ...]:
-    return tuple(_tile(pool, now, history, index) for index in range(len(now.resources)))
+@dataclass(frozen=True)
+class PriceTiles:
+    """A tile for each resource. They are side by side, so their prices have the same number of digits."""
+
+    each: tuple[Tile, ...]
+    digits: int
+
+
+def tiles(pool: Pool, now: MarketNow, history: PriceHistory) -> PriceTiles:
+    each = tuple(_tile(pool, now, history, index) for index in range(len(now.resources)))
+    return PriceTiles(each, price_digits(price for tile in each for price in tile.prices if price is not None))
 
 
 def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile:
     past = [one.prices[index] for one in history.slots if one.slot <= now.slot]
     following = next((one.prices[index] for one in history.slots if one.slot == now.slot + 1), None)
+    last = next((one.prices[index] for one in reversed(history.slots) if one.slot > now.slot), None)
     prices = [price for price in past if price is not None]
     coming = [one.prices[index] or 0.0 for one in history.slots if one.slot >= now.slot]
     peak = max(coming, default=0.0)
@@ -76,6 +86,7 @@ def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile
         low=min(prices, default=0.0),
         high=max(prices, default=0.0),
         peak=peak if coming and peak > max(coming[0], coming[-1], now.resources[index].price or 0.0) else None,
+        last=last,
     )
 
 
