@@ -692,6 +692,31 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
 
 
+@pytest.mark.parametrize("name", ["intervals.jsonl", "awards.jsonl", "events.jsonl", "balances.json"])
+def test_a_file_that_one_changed_byte_makes_unreadable_has_its_name(built: Proven, tmp_path: Path, name: str) -> None:
+    def no_json_any_more(contents: bytes) -> bytes:
+        return contents.replace(b":", b";", 1)
+
+    flaws = check.check(rewritten(make_bundle(built, tmp_path), name, no_json_any_more))
+    assert flaws[0] == f"{name} was changed", flaws
+    assert flaws[-1].startswith("the bundle cannot be read"), flaws
+
+
+def test_a_signature_that_is_no_number_does_not_belong_to_the_list(built: Proven, tmp_path: Path) -> None:
+    def no_number_any_more(contents: bytes) -> bytes:
+        return contents.replace(b'"signature":"', b'"signature":"x', 1)
+
+    flaws = check.check(rewritten(make_bundle(built, tmp_path), "signature.json", no_number_any_more))
+    assert flaws == ["the signature does not belong to the list of files"]
+
+
+def rewritten(bundle: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """The bundle with other bytes in one file, and the list of files as it was."""
+    with zipfile.ZipFile(bundle) as old:
+        files = {entry: old.read(entry) for entry in old.namelist()}
+    return write_files(bundle, files | {name: change(files[name])})
+
+
 def cut(world: HasPool, path: Path, start: int, end: int, name: str) -> Path:
     pool, out = world.pool, path / name
     call_command(

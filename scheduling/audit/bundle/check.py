@@ -103,12 +103,14 @@ def signature_holds(public, message, signature):
 
 
 def check(path, known_key=""):
-    """What is wrong with the bundle, one sentence each."""
+    """What is wrong with the bundle, one sentence each. What was found before it could not be read any further stands
+    first: a file that was changed has its name there."""
+    findings = []
     try:
         with zipfile.ZipFile(path) as bundle:
             manifest, signed = bundle.read("manifest.json"), json.loads(bundle.read("signature.json"))
             contents = {name: bundle.read(name) for name in (*FILES, "check.py")}
-            findings = list(check_manifest(manifest, signed, contents, bundle.namelist(), known_key))
+            findings += check_manifest(manifest, signed, contents, bundle.namelist(), known_key)
         rows = {name: [json.loads(line) for line in contents[name].splitlines()] for name in FILES if name[-1] == "l"}
         stated, closing = json.loads(manifest), json.loads(contents["balances.json"])["closing"]
         plans, awards = {}, {row["id"]: row for row in rows["awards.jsonl"]}
@@ -133,7 +135,7 @@ def check(path, known_key=""):
     except OSError as error:
         return [f"the bundle cannot be read: {error.strerror}"]
     except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
-        return [f"the bundle cannot be read: {type(error).__name__}: {error}"]
+        return [*findings, f"the bundle cannot be read: {type(error).__name__}: {error}"]
 
 
 def check_manifest(manifest, signed, contents, names, known_key):
@@ -141,7 +143,7 @@ def check_manifest(manifest, signed, contents, names, known_key):
     files = stated.get("files", {})
     if stated.get("format") not in (FORMAT, *READ_TOO):
         yield f"this program checks bundles of the form {FORMAT}"
-    public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
+    public, signature = bytes_of(signed["public_key"]), bytes_of(signed["signature"])
     if known_key and signed["public_key"] != known_key.lower():
         yield "the bundle is signed with another key than the one you gave"
     if not signature_holds(public, manifest, signature):
@@ -153,6 +155,14 @@ def check_manifest(manifest, signed, contents, names, known_key):
     for name, content in contents.items():
         if files.get(name) != hashlib.sha256(content).hexdigest():
             yield f"{name} was changed"
+
+
+def bytes_of(digits):
+    """Return the bytes of hexadecimal digits, or none at all if some are no such digits: that signs nothing."""
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        return b""
 
 
 def check_intervals(chain, intervals, plans):
