@@ -185,6 +185,15 @@ class Payee(TypedDict):
     amount: str
 
 
+class Course(TypedDict):
+    """Of a job that would be begun in pieces: the part of its work that the first one does, and a guess at the rest."""
+
+    share: float
+    pieces: int
+    end_slot: int
+    price: str
+
+
 class Terms(TypedDict):
     admitted: bool
     reason: Reason | None
@@ -199,6 +208,7 @@ class Terms(TypedDict):
     net_price: str
     worth: str
     payees: list[Payee]
+    course: Course | None
 
 
 class Estimate(TypedDict):
@@ -218,13 +228,26 @@ class Change(TypedDict):
     price: str | None
 
 
+class ByUse(TypedDict):
+    """What a slot of an elastic pool costs at the job's largest size, and an estimate for all of it at that size."""
+
+    workers: int
+    parameter_servers: int
+    price_per_slot: str
+    estimated_slots: int
+    estimated_price: str
+
+
 class Quote(TypedDict):
+    """What would become of a job. Servers from before there was a `by_use` leave it out."""
+
     pool: str
     lane: Lane
     payer: str
     terms: Terms
     estimate: Estimate | None
     change: Change | None
+    by_use: ByUse | None
 
 
 class WhatIfOutcome(TypedDict):

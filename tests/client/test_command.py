@@ -1215,6 +1215,43 @@ def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job
     assert ended.err == "bourse: The price is 12.50, and the job is worth 9.00. (outbid)\n"
 
 
+def test_quote_of_an_elastic_pool_says_what_a_slot_and_all_of_it_cost(bourse: Bourse, job_file: Path) -> None:
+    """Its terms are those of the next slot alone: neither their price nor their end is the job's."""
+    terms = {"admitted": True, "reason": None, "phase": "shared", "start_slot": 12, "end_slot": 13, "workers": 4}
+    terms |= {"starts_at": "2026-03-02T12:02:00Z", "ends_at": "2026-03-02T12:02:10Z", "price": "0.170000"}
+    terms |= {"own_part": "0.000000", "worth": "0.000000", "payees": [{"payee": "operator", "amount": "0.170000"}]}
+    by_use = {"workers": 4, "parameter_servers": 1, "price_per_slot": "0.220000"}
+    by_use |= {"estimated_slots": 24, "estimated_price": "5.280000"}
+    quote = {"pool": "sweeps", "lane": "batch", "payer": "lumen", "terms": terms, "estimate": None, "change": None}
+    with stub_server(good(quote | {"by_use": by_use})) as stub:
+        ended = bourse("quote", job_file, url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 0
+    for line in (
+        "price of a slot          0.22 with 4 workers and 1 parameter server",
+        "slots, estimated         24",
+        "price of all, estimated  5.28",
+        "next slot                0.17",
+    ):
+        assert line in ended.out.splitlines(), ended.out
+    assert not any(line.startswith(("price  ", "ends", "worth")) for line in ended.out.splitlines()), ended.out
+
+
+def test_quote_of_a_job_in_pieces_says_that_its_price_is_that_of_the_first(bourse: Bourse, job_file: Path) -> None:
+    terms = {"admitted": True, "reason": None, "phase": "shared", "start_slot": 12, "end_slot": 16, "workers": 4}
+    terms |= {"starts_at": "2026-03-02T12:02:00Z", "ends_at": "2026-03-02T12:02:40Z", "price": "1.500000"}
+    terms |= {"own_part": "0.000000", "worth": "9.000000", "payees": []}
+    quote = {"pool": "main", "lane": "batch", "payer": "lumen", "estimate": None, "change": None, "by_use": None}
+    course = {"share": 0.25, "pieces": 4, "end_slot": 40, "price": "6.000000"}
+    for pieces, words in (
+        (4, "it does 25 % of the work; all of it may take 4 pieces and 6.00"),
+        (1, "it does 25 % of the work; the rest is done at home"),
+    ):
+        answer = quote | {"terms": terms | {"course": course | {"pieces": pieces}}}
+        with stub_server(good(answer)) as stub:
+            ended = bourse("quote", job_file, url=stub.address, token="t", tenant="lumen")
+        assert f"first piece        {words}\n" in ended.out, ended.out
+
+
 def test_batch_script_is_not_quoted_and_the_command_for_it_is_named(bourse: Bourse, tmp_path: Path) -> None:
     file = tmp_path / "train.sbatch"
     file.write_text("#!/bin/bash\n#SBATCH --gpus=1\npython3 train.py: x: y\n")

@@ -103,6 +103,8 @@ SHAPES = {
     "Terms": "TermsShown",
     "Estimate": "EstimateShown",
     "Change": "ChangeShown",
+    "Course": "CourseShown",
+    "ByUse": "ByUseShown",
     "Quote": "QuoteShown",
     "WhatIf": "WhatIfShown",
     "WhatIfResult": "WhatIfResult",
