@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from scheduling.market.reads import JobView, job_view, paid_beside
+from scheduling.market.reads import JobView, first_slot, job_view, paid_beside
 from scheduling.models import Award, JobState, Lane, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, SavedView
 from tenants.common.zones import midnight
@@ -84,7 +85,9 @@ def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     a loss: what was paid for it counts."""
     award = Award.objects.filter(job=OuterRef("pk"))
     newest_award = award.order_by("-attempt", "-start").values(
-        newest_award=JSONObject(**{name: F(name) for name in AWARD_FIELDS}, paid_before=paid_beside())
+        newest_award=JSONObject(
+            **{name: F(name) for name in AWARD_FIELDS}, paid_before=paid_beside(), begun=first_slot()
+        )
     )
     return rows.annotate(given=Subquery(newest_award[:1]))
 
@@ -94,9 +97,17 @@ def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
     `job_view`."""
     view: JobView | None = row.__dict__.get("view")
     if view is None:
-        payload = getattr(row, "given", None)
-        view = row.__dict__["view"] = job_view(row.pool, row, Award(**payload) if payload else None, at)
+        view = row.__dict__["view"] = job_view(row.pool, row, _award(getattr(row, "given", None)), at)
     return view
+
+
+def _award(given: Mapping[str, Any] | None) -> Award | None:
+    """Return the award that `with_awards` read."""
+    if given is None:
+        return None
+    award = Award(**{name: value for name, value in given.items() if name != "begun"})
+    award.begun = given["begun"]
+    return award
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from django.db.models import QuerySet
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
-from scheduling.market.reads import JobView, has_several, job_view, paid_beside
+from scheduling.market.reads import JobView, begun_read, has_several, job_view, paid_beside
 from scheduling.models import CHARGES, MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.access import Refused
@@ -45,11 +45,11 @@ class JobRow:
 
     @property
     def start_slot(self) -> int | None:
-        return self.award.start if self.award else None
+        return self.view.start
 
     @property
     def end_slot(self) -> int | None:
-        return self.award.end if self.award else None
+        return self.view.end
 
     @property
     def parameter_servers(self) -> int:
@@ -76,11 +76,12 @@ _job = RepeatedRead(
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """Return the rows of jobs of whichever pools, in their order. This takes two queries, the second one only where
-    something may be held; two more where a job goes on in pieces or was lost before, and three more where one is a
-    member of an array."""
+    something may be held; one more where a job has its awards slot by slot, two or three more where one goes on in
+    pieces or was lost before, and three more where one is a member of an array."""
     newest = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
-    if begun := [award.pk for award in newest if has_several(award)]:
-        beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
+    begun_read(newest)
+    if several := [award.pk for award in newest if has_several(award)]:
+        beside = dict(Award.objects.filter(pk__in=several).annotate(beside=paid_beside()).values_list("pk", "beside"))
         for award in newest:
             award.paid_before = beside.get(award.pk, award.paid_before)
     awards = {award.job_id: award for award in newest}

@@ -189,6 +189,8 @@ class Award(TenantOwned):
     # owners are paid that much less.
     adjusted = models.BigIntegerField(default=0, db_default=0)
 
+    begun: int | None = None  # the first slot of its job's attempt, where a read wrote it here
+
     class Meta(TenantOwned.Meta):
         indexes = [
             models.Index(

@@ -9,6 +9,9 @@ from scheduling.core.policies.dl2 import guard
 from scheduling.jobs.cancel_preview import cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_life import happenings
+from scheduling.jobs.read_list import row_view, with_awards
+from scheduling.jobs.read_rows import job_rows
+from scheduling.market.reads.explain import jobs_explain
 from scheduling.models import Budget, Event, PriceTick, Server, TrainingJob
 from scheduling.operator.holds import pool_hold
 from scheduling.runs.failures import server_lose
@@ -46,6 +49,23 @@ def test_a_job_runs_slot_by_slot_and_pays_each_slot_to_the_owners_of_its_units()
         "job_finished",
     ]
     all_is_sound(pool)
+
+
+def test_a_job_says_with_which_slot_it_began_and_not_which_is_its_newest() -> None:
+    pool, _, renter = make_elastic(credits=7)
+    job = make_elastic_job(pool, renter, slots=4, min_workers=4)
+    for slot, start, end in ((1, 0, 2), (2, None, None), (4, 0, 5)):  # runs, cannot pay any more, runs again
+        run(pool, slot - 1, slot)
+        with scope(renter):
+            program = job_rows([again(job)])[0]
+            listed = row_view(with_awards(TrainingJob.objects.select_related("pool", "tenant")).get())
+            (on_market,) = jobs_explain(pool, [TrainingJob.objects.select_related("tenant").get()])
+        assert (program.start_slot, program.end_slot) == (start, end)
+        for view in (program.view, listed, on_market):
+            assert view.starts_at == (None if start is None else pool.slot_start(start)), slot
+            assert view.ends_at == (None if end is None else pool.slot_start(end)), slot
+        if start is None:
+            give_more(renter, 10)
 
 
 def test_optimus_changes_the_numbers_of_a_running_job_when_others_come() -> None:

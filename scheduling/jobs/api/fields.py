@@ -233,10 +233,17 @@ class JobShown(Answer):
         child=serializers.IntegerField(), help_text="Arrays, all of whose jobs must have ended well before."
     )
     attempt = serializers.IntegerField(source="job.attempt", help_text="How often the platform made it wait anew.")
-    workers = serializers.IntegerField(source="view.workers", help_text="At most, in any slot.")
+    workers = serializers.IntegerField(
+        source="view.workers", help_text="At most, in any slot; in an elastic pool, in the newest of its slots."
+    )
     parameter_servers = serializers.IntegerField()
-    start_slot = serializers.IntegerField(allow_null=True)
-    end_slot = serializers.IntegerField(allow_null=True, help_text="The first slot after it.")
+    start_slot = serializers.IntegerField(
+        allow_null=True, help_text="Of a job that goes on slot by slot, or in pieces, with which it began."
+    )
+    end_slot = serializers.IntegerField(
+        allow_null=True,
+        help_text="The first slot after it; after the newest of its slots or pieces, if it has several.",
+    )
     starts_at = Moment(source="view.starts_at", allow_null=True)
     ends_at = Moment(source="view.ends_at", allow_null=True)
     submitted_at = Moment(source="job.submitted_at")

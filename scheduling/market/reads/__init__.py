@@ -2,7 +2,16 @@
 
 from scheduling.market.reads.anonymous import AwardSeen, awards_seen
 from scheduling.market.reads.award_prices import Factor, decided_award
-from scheduling.market.reads.explain import JobView, ReasonInWords, has_several, job_view, paid_beside, reason_in_words
+from scheduling.market.reads.explain import (
+    JobView,
+    ReasonInWords,
+    begun_read,
+    first_slot,
+    has_several,
+    job_view,
+    paid_beside,
+    reason_in_words,
+)
 from scheduling.market.reads.intervals import PAGE, UNKNOWN_INTERVAL, IntervalView, interval_list, interval_view
 from scheduling.market.reads.missed_slots import slots_missed
 from scheduling.market.reads.now import is_late
@@ -33,8 +42,10 @@ __all__ = [
     "ResourceShare",
     "WindowSpan",
     "awards_seen",
+    "begun_read",
     "contents_of",
     "decided_award",
+    "first_slot",
     "has_several",
     "holdings_in",
     "interval_list",

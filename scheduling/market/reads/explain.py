@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,6 +19,8 @@ from tenants.templatetags.look import clock, lasting
 # A condition for awards whose jobs may have had other awards, and which do not have the cost of those in their row. It
 # is the same as `has_several`.
 SEVERAL = Q(work_left=None) & (Q(work__isnull=False) | Q(attempt__gt=0))
+# A condition for awards whose jobs have one for each slot, or for each piece. It is the same as `is_part`.
+PART = Q(work_left__isnull=False) | Q(work__isnull=False)
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,9 @@ class ReasonInWords:
 
 @dataclass(frozen=True)
 class JobView:
-    """A job as its tenant sees it. Amounts are micro-credits; times are those of the award, if there is one. `price` is
-    for everything that it was awarded, also before a loss, less what was returned."""
+    """A job as its tenant sees it. Amounts are micro-credits; slots and times are those of the award, if there is one;
+    what began slot by slot, or in pieces, started with the first of its awards. `price` is for everything that it was
+    awarded, also before a loss, less what was returned."""
 
     id: int
     name: str
@@ -45,6 +48,8 @@ class JobView:
     payer: str
     price: int | None  # None if it is not decided yet
     reason: ReasonInWords
+    start: int | None
+    end: int | None
     starts_at: datetime | None
     ends_at: datetime | None
     workers: int
@@ -64,6 +69,18 @@ def paid_beside() -> Case:
     return Case(When(SEVERAL, then=beside), default=F("paid_before"), output_field=BigIntegerField())
 
 
+def first_slot() -> Case:
+    """Return an expression for the slot in which the attempt of this award's job began. It costs nothing where an award
+    is for the whole job."""
+    others = Award.objects.filter(job=OuterRef("job"), attempt=OuterRef("attempt"))
+    return Case(When(PART, then=Subquery(others.order_by("start").values("start")[:1])), default=F("start"))
+
+
+def is_part(award: Award) -> bool:
+    """Return whether the award is for one slot of its job, or for one piece."""
+    return award.work_left is not None or award.work is not None
+
+
 def has_several(award: Award) -> bool:
     """Return whether the award's job may have had other awards: pieces, or awards before a loss."""
     return award.work_left is None and (award.work is not None or award.attempt > 0)
@@ -71,12 +88,23 @@ def has_several(award: Award) -> bool:
 
 def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = None) -> list[JobView]:
     """Explain jobs of one pool, each with its last award. Their `tenant` must be loaded. Takes one query, for the
-    awards. Needs the tenant's scope. For `at` see `job_view`."""
+    awards, and one more where some are for a slot or a piece. Needs the tenant's scope. For `at` see `job_view`."""
     awards: dict[int, Award] = {}
     newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
     for award in newest.distinct("job_id").annotate(beside=paid_beside()):
         award.paid_before, awards[award.job_id] = award.beside, award
+    begun_read(awards.values())
     return [job_view(pool, job, awards.get(job.pk), at) for job in jobs]
+
+
+def begun_read(awards: Iterable[Award]) -> None:
+    """Write into the awards with which slot their jobs began. Takes one query, and none where no award is a part."""
+    parts = [award for award in awards if is_part(award)]
+    if parts:
+        rows = Award.objects.filter(pk__in=[award.pk for award in parts]).annotate(first=first_slot())
+        begun = dict(rows.values_list("pk", "first"))
+        for award in parts:
+            award.begun = begun[award.pk]
 
 
 def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None = None) -> JobView:
@@ -86,8 +114,8 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
     if award is not None and award.attempt != job.attempt:
         # The award is of an earlier attempt: the job waits again, and has paid for what was delivered.
         paid, award = paid or None, None
-    one_of_several = award is not None and (award.work_left is not None or award.work is not None)
-    waits = job.state == JobState.QUEUED and one_of_several  # between its slots, or its pieces
+    waits = job.state == JobState.QUEUED and award is not None and is_part(award)  # between its slots, or its pieces
+    start, end = (_start(job, award), award.end) if award and not waits else (None, None)
     return JobView(
         id=job.pk,
         name=job.name,
@@ -97,10 +125,17 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
         payer=job.tenant.name,
         price=_price_of_nothing(job) if paid is None else paid,
         reason=_reason(pool, job, award, at),
-        starts_at=pool.slot_start(award.start) if award and not waits else None,
-        ends_at=pool.slot_start(award.end) if award and not waits else None,
+        start=start,
+        end=end,
+        starts_at=None if start is None else pool.slot_start(start),
+        ends_at=None if end is None else pool.slot_start(end),
         workers=award.workers if award and not waits else 0,
     )
+
+
+def _start(job: TrainingJob, award: Award) -> int:
+    """Return the slot in which the job began; of one whose next piece is still to come, that piece's first slot."""
+    return award.start if award.begun is None or job.state == JobState.AWARDED else award.begun
 
 
 def reason_in_words(pool: Pool, code: str, numbers: Numbers) -> ReasonInWords:
