@@ -21,7 +21,7 @@ from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import DIGITS, rounded
-from tenants.templatetags.look import clock
+from tenants.templatetags.look import clock, through
 
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
@@ -202,6 +202,11 @@ def units_words(workers: int, ps: int) -> str:
     """Return the size of a job; one without parameter servers has workers alone."""
     units = f"{workers} worker{'s' * (workers != 1)}"
     return f"{units} and {ps} parameter server{'s' * (ps != 1)}" if ps else units
+
+
+def slots_words(start: int, end: int) -> str:
+    """Return slots in words, such as "slots 21 to 27" or "slot 21". `end` is the first one after them."""
+    return f"slot{'s' * (end - 1 > start)} {through(start, end)}"
 
 
 def _least(numbers: Numbers) -> str:

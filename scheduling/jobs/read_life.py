@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduling.feed import EventKind, kind_of
-from scheduling.market.reads import is_late, jobs_named, reason_sentence, units_words
+from scheduling.market.reads import is_late, jobs_named, reason_sentence, slots_words, units_words
 from scheduling.models import AFTER_OTHERS, NOT_DONE, NOT_NEEDED, Award, Event, JobFloor, JobState, Pool, TrainingJob
 from tenants.ledger.amounts import shown
 
@@ -63,8 +63,7 @@ def _sentence(pool: Pool, row: Event) -> str:
         return f"From {before} to {after}, from slot {data['start']} on.{_smaller(pool, row)}"
     if row.kind in (EventKind.JOB_AWARDED, EventKind.JOB_STARTED) and "end" in data:
         where = "at home" if data.get("phase") == "own" else "on rented units"
-        first, last, workers = data["start"], data["end"] - 1, data.get("workers")
-        span = f"slot {first}" if first == last else f"slots {first} to {last}"
+        workers, span = data.get("workers"), slots_words(data["start"], data["end"])
         return f"{workers} worker{'s' * (workers != 1)} {where}, {span}.{_smaller(pool, row)}"
     if row.kind == EventKind.JOB_SAVED:
         done, following = 100 * (1 - data["left"] / data["work"]), data["next"]
@@ -91,7 +90,7 @@ def _why_less(data: Mapping[str, Any]) -> str:
         return "The job was never done, and its parts are worth nothing"
     if data["to_slot"] <= data["from_slot"]:
         return "Alone it would have had no place, and its parts cost more than they were worth"
-    return f"Alone it would have run in slots {data['from_slot']} to {data['to_slot'] - 1} and been worth more"
+    return f"Alone it would have run in {slots_words(data['from_slot'], data['to_slot'])} and been worth more"
 
 
 def _program(data: Mapping[str, Any]) -> str:

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from scheduling.core.types import AWARDED, EXPIRED, REJECTED, WAITING
-from scheduling.market.reads import reason_few
+from scheduling.market.reads import reason_few, slots_words
 from tenants.ledger.amounts import CENT, exported, micro, plain, shown, typed
+from tenants.templatetags.look import through
 
 Outcome = Mapping[str, Any]  # as scheduling.core.metrics.misreports has it
 
@@ -93,12 +94,16 @@ def _plain(value: Any) -> str:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """Return what a job got, in a few words. Slots are half open."""
+    """Return what a job got, in a few words."""
     if outcome["state"] == AWARDED:
         where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
-        return f"slots {outcome['start']} to {outcome['end']}, {_gang(outcome)}{where}"
+        return f"{_slots(outcome)}, {_gang(outcome)}{where}"
     words = {WAITING: "waits on", REJECTED: "refused", EXPIRED: "expired"}.get(outcome["state"], "not there yet")
     return f"{words}: {reason_few(outcome['reason'])}" if outcome.get("reason") else words
+
+
+def _slots(outcome: Outcome) -> str:
+    return slots_words(outcome["start"], outcome["end"])
 
 
 def _gang(outcome: Outcome) -> str:
@@ -140,9 +145,9 @@ def gains_sentence(own: float, others: float, operator: float) -> str:
 def _run(before: Outcome, after: Outcome) -> str:
     was, now = ((outcome["start"], outcome["end"]) for outcome in (before, after))
     if was == now:
-        words = f"run in slots {now[0]} to {now[1]} as it did"
+        words = f"run in {slots_words(*now)} as it did"
     else:
-        words = f"run in slots {now[0]} to {now[1]} in place of {was[0]} to {was[1]}"
+        words = f"run in {slots_words(*now)} in place of {through(*was)}"
     if before["ps"] != after["ps"]:
         words += f", on {_gang(after)} in place of {_gang(before)}"
     elif before["workers"] != after["workers"]:
@@ -170,7 +175,7 @@ def _terms(outcome: Outcome, paid: str, worth: str) -> tuple[str, str]:
 
 def _place(outcome: Outcome) -> str:
     where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
-    return f"slots {outcome['start']} to {outcome['end']} ({_gang(outcome)}{where})"
+    return f"{_slots(outcome)} ({_gang(outcome)}{where})"
 
 
 def _idle(outcome: Outcome) -> tuple[str, str]:

@@ -96,6 +96,12 @@ def _typeset(figure: str) -> str:
 
 
 @register.filter
+def through(start: int, end: int) -> str:
+    """Return slots by their first and their last number, such as "21 to 27", or "21". `end` is the first one after."""
+    return f"{start}" if end - 1 <= start else f"{start} to {end - 1}"
+
+
+@register.filter
 def fact(value: object) -> str:
     """Return a value of the history as people read it; lists and mappings are written out."""
     if value is None or value == "":

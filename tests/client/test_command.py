@@ -1399,7 +1399,7 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     assert json.loads(stub.calls[0].body) == body
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.startswith("J-7 would have run earlier.\n")
-    assert "slots 8 to 12, 1 worker, for 6.40\n" in ended.out
+    assert "slots 8 to 11, 1 worker, for 6.40\n" in ended.out
     assert "another          -          -       -1.20\n" in ended.out
     failed = waits | {"state": "failed", "detail": "Somebody changed it."}
     with stub_server(good(failed)) as stub:

@@ -7,6 +7,7 @@ import pytest
 from scheduling.feed import EventKind, message_text
 from scheduling.feed.kinds import Audience
 from scheduling.jobs.read_life import _heading
+from scheduling.market.reads import slots_words
 from scheduling.notices.kinds import KINDS_OF_EVENTS
 from tenants.roles import BILLING, OWNER, SUBMITTER, VIEWER, Permission, allows
 from tests.scheduling.builders import make_pool, make_tenant
@@ -31,6 +32,12 @@ def test_kinds_for_readers_of_jobs_are_all_about_jobs() -> None:
 def test_no_code_is_shown_raw(stored: str) -> None:
     assert "_" not in _heading(stored)
     assert _heading(stored) != stored
+
+
+@pytest.mark.parametrize(("start", "end", "words"), [(21, 28, "slots 21 to 27"), (21, 22, "slot 21"), (8, 8, "slot 8")])
+def test_the_last_slot_that_is_named_is_the_last_one(start: int, end: int, words: str) -> None:
+    """For people; in the interface `end_slot` is the first one after them."""
+    assert slots_words(start, end) == words
 
 
 # One rule: what a job pays, and what came back of it, is the job's. Whoever may see the job sees it: on its page, in

@@ -21,30 +21,30 @@ WAITS = GOT | {"state": "waiting", "reason": "outbid", "start": None, "end": Non
         (
             GOT,
             GOT | {"start": 8, "end": 12, "paid": 6.4, "value": 86.0},
-            "J-12 would have run in slots 8 to 12 in place of 10 to 14, paid 3.20 more, and been worth 4.00 less.",
+            "J-12 would have run in slots 8 to 11 in place of 10 to 13, paid 3.20 more, and been worth 4.00 less.",
         ),
         (
             GOT,
             GOT | {"workers": 2, "phase": "own", "paid": 3.195},
-            "J-12 would have run in slots 10 to 14 as it did, on 2 workers in place of 4, at home and not rented, paid "
+            "J-12 would have run in slots 10 to 13 as it did, on 2 workers in place of 4, at home and not rented, paid "
             "0.005000 less, and been worth 90.00 as it did.",
         ),
         (
             GOT,
             GOT,
-            "Nothing would have been different for J-12: running in slots 10 to 14 (4 workers and 1 parameter server, "
+            "Nothing would have been different for J-12: running in slots 10 to 13 (4 workers and 1 parameter server, "
             "rented), paying 3.20, and being worth 90.00.",
         ),
         (
             GOT,
             WAITS,
-            "J-12 would have waited on (the price is above its worth) in place of running in slots 10 to 14 (4 workers "
+            "J-12 would have waited on (the price is above its worth) in place of running in slots 10 to 13 (4 workers "
             "and 1 parameter server, rented), paying 3.20, and being worth 90.00.",
         ),
         (
             WAITS | {"state": "rejected", "reason": ""},
             GOT | {"ps": 0, "workers": 1},
-            "J-12 would have run in slots 10 to 14 (1 worker, rented), paid 3.20, and been worth 90.00, in place of "
+            "J-12 would have run in slots 10 to 13 (1 worker, rented), paid 3.20, and been worth 90.00, in place of "
             "being refused.",
         ),
         (WAITS, WAITS, "J-12 would have waited on (the price is above its worth), as it did."),

@@ -65,5 +65,6 @@ def _words(outcome: WhatIfOutcome) -> str:
     if outcome["state"] != "awarded":
         return outcome["state"]
     worth = f", worth {credits(outcome['worth'])}" if outcome["worth"] is not None else ""
-    slots = f"slots {outcome['start_slot']} to {outcome['end_slot']}"
+    first, last = outcome["start_slot"], (outcome["end_slot"] or 0) - 1  # with `end_slot` it is over
+    slots = f"slot {first}" if first == last else f"slots {first} to {last}"
     return f"{slots}, {several(outcome['workers'], 'worker')}, for {credits(outcome['price'])}{worth}"

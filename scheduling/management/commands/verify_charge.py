@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import charge_verify
 from scheduling.management.base import WRONG_INPUT, several
+from scheduling.market.reads import slots_words
 from scheduling.models import Award
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
@@ -37,8 +38,8 @@ class Command(DatabaseCommand):
 
 
 def _line(award: Award) -> str:
-    """Return, for example, `  award 7, interval 3: slots 12 to 20, done, pays 1.250000, of it returned 0.000000`."""
+    """Return, for example, `  award 7, interval 3: slots 12 to 19, done, pays 1.250000, of it returned 0.000000`."""
     decided = f"interval {award.interval.number}" if award.interval else "answered at once"
     paid, returned = exported(award.paid), exported(award.returned)
-    slots = f"slots {award.start} to {award.end}"
+    slots = slots_words(award.start, award.end)
     return f"  award {award.pk}, {decided}: {slots}, {award.state}, pays {paid}, of it returned {returned}"

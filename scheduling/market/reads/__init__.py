@@ -24,7 +24,7 @@ from scheduling.market.reads.public_intervals import interval_public, interval_r
 from scheduling.market.reads.share_units import ResourceShare, holdings_in, units_now
 from scheduling.market.reads.stored_intervals import READING_ERRORS, REPLAY_ERRORS, Contents, contents_of, unpacked
 from scheduling.market.reads.windows import WindowSpan, slots_dealt, spans_of
-from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
+from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, slots_words, units_words
 
 __all__ = [
     "PAGE",
@@ -67,6 +67,7 @@ __all__ = [
     "reason_sentence",
     "slots_dealt",
     "slots_missed",
+    "slots_words",
     "spans_of",
     "total",
     "units_now",

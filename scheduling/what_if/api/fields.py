@@ -151,7 +151,7 @@ ROW_EXAMPLE: dict[str, Any] = {
 }
 EXAMPLE: dict[str, Any] = ROW_EXAMPLE | {
     "result": {
-        "in_words": "J-4711 would have run in slots 8 to 12 in place of 10 to 14, paid 3.20 more, and been worth 2.00 "
+        "in_words": "J-4711 would have run in slots 8 to 11 in place of 10 to 13, paid 3.20 more, and been worth 2.00 "
         "more.",
         "whole": False,
         "jobs": [
