@@ -15,7 +15,7 @@ import json, os, random, time
 
 folder = os.environ["BOURSE_CHECKPOINT"]
 steps, rate = int(os.environ["BOURSE_PARAMETER_STEPS"]), float(os.environ["BOURSE_PARAMETER_RATE"])
-state = os.path.join(folder, "state.json")
+state = os.path.join(folder, f"state-{os.environ['BOURSE_RANK']}.json")  # all workers have this folder
 step, w = json.load(open(state)) if os.path.exists(state) else (0, 0.0)
 points = [(x / 64, 3 * x / 64) for x in range(64)]
 with open(os.environ["BOURSE_PROGRESS"], "a", buffering=1) as progress:
