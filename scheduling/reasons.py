@@ -543,7 +543,7 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     OVER_MAX_PRICE = (
         "over_max_price", Ends.EITHER, "over its highest price", _over_max_price,
-        "Raise its limit, or ask when there is less demand.", "price", "max_price", "spent", "least_price",
+        "Submit it with a higher limit, or ask when there is less demand.", "price", "max_price", "spent", "least_price",
     )  # fmt: skip
     OVER_BUDGET = (
         "over_budget", Ends.EITHER, "over the budget", _over_budget,
@@ -556,7 +556,7 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     SMALLER_SIZE = (
         "smaller_size", Ends.WAITS, "smaller than it could be", _smaller,
-        "It grows by itself once there is more to spend: credits, budget, or the job's own limit.",
+        "It grows by itself once there are more credits, or more of a budget, to spend; a job's own limit stays.",
         "workers", "ps", "price", "asked", "asked_ps", "asked_price", "left", "limit",
     )  # fmt: skip
     # The policy cannot run such a job at all.

@@ -448,7 +448,7 @@ def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     page = client.get(address(scene, job), secure=True).content.decode()
     assert job.state == "rejected", job.reason_code
     assert "Wait for the next interval" in text_of(page)
-    assert "It cost nothing. Raise its limit, or ask when there is less demand." in text_of(page)
+    assert "It cost nothing. Submit it with a higher limit, or ask when there is less demand." in text_of(page)
     client.post(address(scene, job, "queue/"), secure=True)
     assert page_of(job, scene.renter).job.state == "queued"
     words = text_of(client.get(address(scene, job), secure=True).content.decode())
