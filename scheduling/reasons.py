@@ -543,7 +543,8 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     OVER_MAX_PRICE = (
         "over_max_price", Ends.EITHER, "over its highest price", _over_max_price,
-        "Submit it with a higher limit, or ask when there is less demand.", "price", "max_price", "spent", "least_price",
+        "Submit it with a higher limit, or ask when there is less demand.",
+        "price", "max_price", "spent", "least_price",
     )  # fmt: skip
     OVER_BUDGET = (
         "over_budget", Ends.EITHER, "over the budget", _over_budget,

@@ -109,15 +109,19 @@ def _groups(
     def span(row: _Placed) -> WindowSpan | None:
         return spans.get((row.pool.pk, row.slot)) if row.pool and row.slot is not None else None
 
+    def place(row: _Placed) -> tuple[WindowSpan | None, Pool | None]:
+        """Return the interval; of a slot of an elastic pool, whose intervals have no windows, the pool."""
+        return span(row), row.pool if row.award and row.pool and row.pool.is_elastic else None
+
     groups = []
-    for where, rows in groupby(placed, key=span):
+    for (where, by_slot), rows in groupby(placed, key=place):
         inside = list(rows)
         lines = []
         for bundle in [[row] for row in inside] if each else _bundles(inside):
             line = _row(bundle, running)
             running = None if running is None else running - _moved(line, choice)
             lines.append(line)
-        groups.append(_group(where, inside[0].pool, lines))
+        groups.append(_group(where, inside[0].pool if where else by_slot, lines))
     return tuple(groups)
 
 

@@ -43,7 +43,8 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class LedgerGroup:
-    """The lines about one interval. `number` is None for lines that are about no interval."""
+    """The lines about one interval. `number` is None for lines that are about no interval, and for those about slots of
+    an elastic pool, each of which is decided by itself."""
 
     number: int | None
     pool: Pool | None

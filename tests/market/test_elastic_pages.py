@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.market.elastic.read_prices import use_prices
@@ -128,6 +129,19 @@ def test_the_page_of_a_job_tells_its_sizes_what_it_paid_and_why_it_is_paused() -
     assert "Paused." in page
     text = text_of(client.get("/t/renter/jobs/", secure=True).content.decode())
     assert "6.00" in text
+
+
+def test_the_ledger_says_which_payments_are_of_slots_and_which_are_not() -> None:
+    """They stood together "outside an interval", and what was paid in with them."""
+    pool, owner, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    for slot in range(3):
+        advance(pool, slot)
+    days = f"from={NOON.date()}&to={timezone.now().date()}"
+    page = text_of(client_as("owner", owner).get(f"/t/owner/ledger/?{days}", secure=True).content.decode())
+    paid_in, by_slot = page.index("Outside an interval"), page.index(f"Slot by slot, in {pool.name}")
+    earned = page.index("Earned from")
+    assert by_slot < earned < paid_in or paid_in < by_slot < earned, page
 
 
 def test_another_tenant_finds_no_such_job() -> None:
