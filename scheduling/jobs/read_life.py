@@ -9,7 +9,18 @@ from typing import Any
 
 from scheduling.feed import EventKind, kind_of
 from scheduling.market.reads import is_late, jobs_named, reason_sentence, slots_words, units_words
-from scheduling.models import AFTER_OTHERS, NOT_DONE, NOT_NEEDED, Award, Event, JobFloor, JobState, Pool, TrainingJob
+from scheduling.models import (
+    AFTER_OTHERS,
+    NOT_DONE,
+    NOT_NEEDED,
+    Award,
+    Event,
+    Interval,
+    JobFloor,
+    JobState,
+    Pool,
+    TrainingJob,
+)
 from tenants.ledger.amounts import shown
 
 MOST = 200
@@ -36,9 +47,21 @@ class LifeStep:
 
 
 def happenings(pool: Pool, tenant_id: int, job_id: int) -> tuple[Happening, ...]:
-    """Return the newest events of the feed about this job, oldest first. Reads one range of an index."""
-    rows = Event.objects.filter(tenant=tenant_id, subject=f"job:{job_id}").order_by("-id")[:MOST]
-    return tuple(Happening(row.at, row.kind, _heading(row.kind), _sentence(pool, row)) for row in reversed(rows))
+    """Return the newest events of the feed about this job, oldest first. Reads one range of an index, and the intervals
+    in which its size changed."""
+    rows = list(Event.objects.filter(tenant=tenant_id, subject=f"job:{job_id}").order_by("-id")[:MOST])
+    served = _jobs_served(pool, [row.data["start"] for row in rows if row.kind == EventKind.JOB_RESIZED])
+    return tuple(
+        Happening(row.at, row.kind, _heading(row.kind), _sentence(pool, row, served)) for row in reversed(rows)
+    )
+
+
+def _jobs_served(pool: Pool, slots: Sequence[int]) -> Mapping[int, int]:
+    """Return how many jobs, of all tenants, got units in these slots of an elastic pool and in those before them."""
+    if not slots:
+        return {}
+    rows = Interval.objects.filter(pool=pool, slot__in={each for slot in slots for each in (slot - 1, slot)})
+    return dict(rows.values_list("slot", "jobs_awarded"))
 
 
 def _heading(stored: str) -> str:
@@ -47,7 +70,7 @@ def _heading(stored: str) -> str:
     return kind.heading if kind and kind.heading else stored.replace("_", " ").capitalize()
 
 
-def _sentence(pool: Pool, row: Event) -> str:
+def _sentence(pool: Pool, row: Event, served: Mapping[int, int]) -> str:
     data: Mapping[str, Any] = row.data
     if row.kind == EventKind.JOB_REQUEUED:
         return reason_sentence(pool, data.get("cause", data.get("reason")), data)
@@ -60,7 +83,8 @@ def _sentence(pool: Pool, row: Event) -> str:
         return f"{jobs_named(data['after'])} ended well."
     if row.kind == EventKind.JOB_RESIZED:
         before, after = units_words(data["workers_before"], data["ps_before"]), units_words(data["workers"], data["ps"])
-        return f"From {before} to {after}, from slot {data['start']} on.{_smaller(pool, row)}"
+        why = _smaller(pool, row) or _among(data["start"], served)
+        return f"From {before} to {after}, from slot {data['start']} on.{why}"
     if row.kind in (EventKind.JOB_AWARDED, EventKind.JOB_STARTED) and "end" in data:
         where = "at home" if data.get("phase") == "own" else "on rented units"
         workers, span = data.get("workers"), slots_words(data["start"], data["end"])
@@ -105,6 +129,15 @@ def _smaller(pool: Pool, row: Event) -> str:
     """Return why a job runs with less than the pool's policy would have given it, or an empty text."""
     smaller_offer = row.data.get("smaller")
     return f" {reason_sentence(pool, smaller_offer['reason'], smaller_offer['numbers'])}" if smaller_offer else ""
+
+
+def _among(slot: int, served: Mapping[int, int]) -> str:
+    """Return among how many jobs the pool's policy dealt out the slot, and the one before, as far as both are known."""
+    now, before = served.get(slot), served.get(slot - 1)
+    if now is None or before is None:
+        return ""
+    have = f" {now} job{'s have' if now != 1 else ' has'} units in that slot"
+    return f"{have}, {'as many as' if before == now else f'{before} had'} in the one before."
 
 
 def life(

@@ -76,6 +76,9 @@ def test_optimus_changes_the_numbers_of_a_running_job_when_others_come() -> None
     sizes = [(award.workers, award.ps) for award in slots_of(first)]
     assert len(set(sizes)) > 1
     assert len(events("job_resized")) >= 1
+    with scope(renter):
+        sentences = [each.sentence for each in happenings(pool, renter.pk, first.pk) if each.kind == "job_resized"]
+    assert "4 jobs have units in that slot, 1 had in the one before." in sentences[0], sentences
     assert all(again(job).state == "finished" for job in (first, *others))
     all_is_sound(pool)
 
