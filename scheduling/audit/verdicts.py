@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ def _charge(job_id: int) -> StoredVerdict | Refused:
         return verdict
     paid = sum(award.paid - award.returned for award in verdict.awards)
     intervals = sorted({award.interval.number for award in verdict.awards if award.interval})
-    decided = [f"interval {', '.join(map(str, intervals))}"] if intervals else []
+    decided = [f"interval{'s' * (len(intervals) != 1)} {_runs_text(intervals)}"] if intervals else []
     decided += ["the instant lane's answer"] if verdict.answers else []
     again = f"{' and '.join(decided)} decided again" if decided else "nothing to decide again"
     words = (
@@ -44,6 +44,16 @@ def _charge(job_id: int) -> StoredVerdict | Refused:
         "each payment split again, and each part looked for in the book."
     )
     return _verdict(words, verdict.findings)
+
+
+def _runs_text(numbers: Sequence[int]) -> str:
+    """Return rising numbers with those that follow each other as "10 to 27": a job of an elastic pool has an interval
+    for each slot."""
+    all_of_them = set(numbers)
+    firsts = [number for number in numbers if number - 1 not in all_of_them]
+    lasts = [number for number in numbers if number + 1 not in all_of_them]
+    runs = zip(firsts, lasts, strict=True)
+    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs)
 
 
 def _interval(pool: Pool, number: int) -> StoredVerdict | Refused:

@@ -16,6 +16,7 @@ from django.db import connection, transaction
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.bundle import check
+from scheduling.audit.verdicts import _runs_text, verified
 from scheduling.audit.verification import intervals_verify
 from scheduling.core.scenario import Scenario
 from scheduling.core.settlement import micro
@@ -25,7 +26,8 @@ from scheduling.market.decide.interval import batch_policy
 from scheduling.market.decide.terms import allocation_rows
 from scheduling.market.view.frame import pool_frame
 from scheduling.market.view.jobs import JobReader
-from scheduling.models import Award, Interval, LaneClock, TrainingJob
+from scheduling.models import AuditKind, AuditRun, Award, Interval, LaneClock, TrainingJob
+from tenants.access import Refused
 from tenants.ledger.audit import verify
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import commit_checks, tamper
@@ -154,3 +156,15 @@ def test_a_bundle_of_an_elastic_pool_agrees_with_itself(tmp_path: Path) -> None:
     span = {"start": moment(pool, 0) - timedelta(days=1), "end": moment(pool, 0) + timedelta(days=1)}
     call_command("audit_bundle", pool=pool.slug, out=tmp_path / "b.zip", stdout=io.StringIO(), **span)
     assert check.check(tmp_path / "b.zip") == []
+
+
+def test_a_verified_charge_names_intervals_that_follow_each_other_as_one_span() -> None:
+    """A job of some hours has some thousand of them."""
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter, slots=3)
+    run(pool, 0, 3)
+    verdict = verified(AuditRun(kind=AuditKind.CHARGE, number=job.pk))
+    assert not isinstance(verdict, Refused)
+    assert "3 awards" in verdict.sentence
+    assert "intervals 1 to 3 decided again" in verdict.sentence
+    assert [_runs_text(numbers) for numbers in ([7], [7, 8], [1, 3, 4, 5, 9])] == ["7", "7 to 8", "1, 3 to 5, 9"]

@@ -138,6 +138,9 @@ def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
     client = client_as(AUDITOR, None)
     path = f"/fairness/pools/{fair.pool.slug}/intervals/{number}/"
     assert f"All {account.fairness.certificates} certificate" in lead(client, path)
+    none = IntervalFairness.objects.filter(certificates=0).first()
+    assert none is not None
+    assert "No certificate was settled in it; all jobs" in lead(client, path.replace(f"/{number}/", f"/{none.number}/"))
     assert {job["number"] for job in json.loads(client.get(f"{path}?file=view").content)["jobs"]} >= {
         row.job for row in account.jobs
     }
