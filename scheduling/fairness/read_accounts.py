@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
+from tenants.ledger.amounts import micro
 
 Source = TypeVar("Source")
 Row = TypeVar("Row")
@@ -50,8 +51,14 @@ class CertificateRow:
     broken: str
 
     @property
-    def margin(self) -> float | None:
-        return None if self.alone is None else self.got - self.alone
+    def got_shown(self) -> int:
+        """Return what it got, in micro-credits that a reader gets by taking what is shown as paid from the value."""
+        return micro(self.value) - micro(self.paid)
+
+    @property
+    def margin_shown(self) -> int | None:
+        """Return in the same way how much more than alone that is."""
+        return None if self.alone is None else self.got_shown - micro(self.alone)
 
 
 @dataclass(frozen=True)

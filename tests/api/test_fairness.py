@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC
+from decimal import Decimal
 from unittest import mock
 
 import pytest
@@ -49,8 +50,8 @@ def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> No
     gains = sum(float(row["gain"]) for row in tenants)
     assert gains == pytest.approx(float(body["revenue"]), abs=1e-4)
     for row in tenants:
-        parts = float(row["own_value"]) + float(row["rented_value"]) - float(row["paid"]) + float(row["received"])
-        assert float(row["gain"]) == pytest.approx(parts, abs=1e-5)
+        own, rented, paid, received = (Decimal(row[name]) for name in ("own_value", "rented_value", "paid", "received"))
+        assert Decimal(row["gain"]) == own + rented - paid + received
     assert body["worst_off"] in {row["tenant"] for row in tenants if row["reward"] is not None}
     health = caller.get(f"{root(fair)}health/{days}").json()
     assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0

@@ -17,13 +17,16 @@ from scheduling.books.read_charge_account import charge_account
 from scheduling.core.metrics.certificates import Certificate
 from scheduling.core.types import View
 from scheduling.fairness import read_accounts, read_interval
-from scheduling.fairness.read_accounts import CertificateRow
+from scheduling.fairness.api.fields import CertificateShown, InIntervalShown
+from scheduling.fairness.pages import tables
+from scheduling.fairness.read_accounts import CertificateRow, TenantAccount
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import interval_account
 from scheduling.market.reads import contents_of
 from scheduling.market.reads.stored_intervals import packed
-from scheduling.models import Interval, IntervalFairness, TrainingJob
+from scheduling.models import Interval, IntervalFairness, TenantFairness, TrainingJob
 from tenants.common.zones import day_of
+from tenants.ledger.amounts import exported, micro
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.database import without_triggers
@@ -120,6 +123,17 @@ def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure(fair:
         assert 'class="dot"' not in page
     stranger = client_of(make_member(fair.tenants["orrin"], OWNER).user)
     assert stranger.get(there[0]).status_code == 404
+
+
+def test_a_gain_and_a_certificate_are_the_sums_of_what_stands_beside_them_wherever_they_stand() -> None:
+    """Each part is rounded by itself, and so is the whole: a reader who added them up was off by a micro-credit."""
+    row = TenantFairness(own_value=4e-7, rented_value=4e-7, paid=0.0, received=0.0, gain=8e-7)
+    account = TenantAccount("Lumen Lab", "lumen", row, revenue=1.0)
+    gain = next(column for column in tables.IN_INTERVAL.columns if column.name == "gain")
+    assert (gain.of(account), InIntervalShown().fields["gain"].source) == ("0.000000", "gain_shown")
+    job = CertificateRow(13, 1, "Lumen Lab", "lumen", True, 4.8, 1.5e-6, 0.6e-6, 0.9e-6, 0.4e-6, "")
+    assert (job.got_shown, job.margin_shown) == (micro(1.5e-6) - micro(0.6e-6), job.got_shown - micro(0.4e-6))
+    assert CertificateShown(job).data["got"] == exported(job.got_shown)
 
 
 def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from scheduling.fairness.alerts import MEASURES
 from scheduling.models import AuditKind, AuditState
-from tenants.api.fields import Answer, CoreCredits, Moment, Numbers
+from tenants.api.fields import Answer, CoreCredits, Credits, Moment, Numbers
 
 BY_RESOURCE = {"type": "object", "additionalProperties": {"type": "number"}}
 BY_REASON = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -55,7 +55,7 @@ class TenantFairnessShown(Answer):
     rented_value = CoreCredits(help_text="Of jobs that rented.")
     paid = CoreCredits(help_text="Less what came back of open rents.")
     received = CoreCredits(help_text="Less what was given back of open rents.")
-    gain = CoreCredits(help_text="own_value + rented_value - paid + received.")
+    gain = Credits(source="gain_shown", help_text="own_value + rented_value - paid + received.")
     alone = CoreCredits(
         help_text="What it would have gained alone by the same jobs; 0 in an elastic pool, which promises nothing."
     )
@@ -117,7 +117,7 @@ class CertificateShown(Answer):
     elapsed_slots = serializers.FloatField(source="elapsed", allow_null=True, help_text="From its arrival to its end.")
     value = CoreCredits()
     paid = CoreCredits()
-    got = CoreCredits(help_text="value - paid.")
+    got = Credits(source="got_shown", help_text="value - paid.")
     alone = CoreCredits(allow_null=True, help_text="Null: only worked out where it was not reached.")
     broken = serializers.CharField(help_text="Empty: kept.")
 
@@ -128,7 +128,7 @@ class InIntervalShown(Answer):
     rented_value = CoreCredits()
     paid = CoreCredits()
     received = CoreCredits()
-    gain = CoreCredits()
+    gain = Credits(source="gain_shown", help_text="own_value + rented_value - paid + received.")
     alone = CoreCredits()
     share = serializers.FloatField(help_text="Of the quotas, averaged over the resources.")
     ratio = serializers.FloatField(allow_null=True)

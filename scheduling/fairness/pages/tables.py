@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,16 +11,12 @@ from tenants.views.tables import Column, Table
 OWNERS = 6  # rows on a page of a table
 
 
-def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
+def _column(name: str, label: str) -> Column:
     def value(row: Any) -> object:
         value = getattr(row, name)
-        return "" if value is None else round(float(value), digits)
+        return "" if value is None else round(float(value), 6)
 
-    return value
-
-
-def _column(name: str, label: str, digits: int = 6) -> Column:
-    return Column(name, label, order=name, numeric=True, value=_number(name, digits))
+    return Column(name, label, order=name, numeric=True, value=value)
 
 
 def _amount(name: str, label: str) -> Column:
@@ -32,6 +27,14 @@ def _amount(name: str, label: str) -> Column:
         return "" if value is None else exported(micro(value))
 
     return Column(name, label, order=name, numeric=True, value=value)
+
+
+def _count(name: str, label: str) -> Column:
+    return Column(name, label, order=name, numeric=True)
+
+
+# As the pages show it: the sum of its four parts, each to the micro-credit. Sorted by the figure itself.
+GAIN = Column("gain", "Gain", order="gain", numeric=True, value=lambda row: exported(row.gain_shown))
 
 
 def _without(table: Table, *names: str) -> Table:
@@ -45,9 +48,9 @@ RATIOS = Table(
         _column("part_of_gains", "Part of gains"),
         _column("ratio", "Ratio"),
         _column("against_alone", "Against alone"),
-        _amount("gain", "Gain"),
+        GAIN,
         _amount("alone", "Alone"),
-        _column("broken", "Broken certificates", 0),
+        _count("broken", "Broken certificates"),
     ),
     sort="-ratio",
     rows=OWNERS,
@@ -67,7 +70,7 @@ REWARDS = Table(
         _amount("forgone", "Missed"),
         _amount("paid", "Rent paid"),
         _amount("rent_saved", "Rent saved"),
-        _column("waiting", "Intervals waiting", 0),
+        _count("waiting", "Intervals waiting"),
     ),
     sort="-reward",
     rows=OWNERS,
@@ -105,7 +108,7 @@ IN_INTERVAL = Table(
         _amount("rented_value", "Rented jobs"),
         _amount("paid", "Paid"),
         _amount("received", "Received"),
-        _amount("gain", "Gain"),
+        GAIN,
         _amount("alone", "Alone"),
         _column("share", "Part of cells"),
         _column("part_of_gains", "Part of gains"),
@@ -121,10 +124,10 @@ IN_INTERVAL_BY_USE = _without(IN_INTERVAL, "alone", "contributed", "reward")
 OWN = (
     Column("number", "Interval", order="number"),
     _column("ratio", "Ratio"),
-    _column("waiting", "Jobs waiting on", 0),
+    _count("waiting", "Jobs waiting on"),
 )
 OWN_MONEY = (
-    _amount("gain", "Gain"),
+    GAIN,
     _amount("alone", "Alone"),
     _amount("paid", "Paid"),
     _amount("earned", "Earned"),
