@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
+from scheduling.core.settlement import split_exactly
 from scheduling.models import Interval, IntervalFairness, TenantFairness
 from tenants.ledger.amounts import micro
 
@@ -83,6 +84,19 @@ class RentPayment:
     @property
     def own_part(self) -> float:
         return self.cost - (self.paid - self.dividend)
+
+    @property
+    def own_part_shown(self) -> int:
+        """Return the own part, in micro-credits that a reader gets from what is shown of the price and as paid."""
+        return micro(self.cost) - (micro(self.paid) - micro(self.dividend))
+
+    @property
+    def parts_shown(self) -> tuple[tuple[str, int], ...]:
+        """Return the parts in micro-credits that add up to what is shown as paid; to their own sum if that differs."""
+        total = sum(amount for _, amount in self.parts)
+        shown = micro(self.paid if micro(self.difference) == 0 else total)
+        sizes = split_exactly(shown, [abs(amount) for _, amount in self.parts]) if self.parts else ()
+        return tuple((name, size) for (name, _), size in zip(self.parts, sizes, strict=True))
 
     @property
     def difference(self) -> float:

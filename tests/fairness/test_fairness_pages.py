@@ -6,6 +6,7 @@ import copy
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import Any
 
@@ -19,14 +20,14 @@ from scheduling.core.types import View
 from scheduling.fairness import read_accounts, read_interval
 from scheduling.fairness.api.fields import CertificateShown, InIntervalShown
 from scheduling.fairness.pages import tables
-from scheduling.fairness.read_accounts import CertificateRow, TenantAccount
+from scheduling.fairness.read_accounts import CertificateRow, RentPayment, TenantAccount
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import interval_account
 from scheduling.market.reads import contents_of
 from scheduling.market.reads.stored_intervals import packed
 from scheduling.models import Interval, IntervalFairness, TenantFairness, TrainingJob
 from tenants.common.zones import day_of
-from tenants.ledger.amounts import exported, micro
+from tenants.ledger.amounts import MICRO, exported, micro
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.database import without_triggers
@@ -134,6 +135,18 @@ def test_a_gain_and_a_certificate_are_the_sums_of_what_stands_beside_them_wherev
     job = CertificateRow(13, 1, "Lumen Lab", "lumen", True, 4.8, 1.5e-6, 0.6e-6, 0.9e-6, 0.4e-6, "")
     assert (job.got_shown, job.margin_shown) == (micro(1.5e-6) - micro(0.6e-6), job.got_shown - micro(0.4e-6))
     assert CertificateShown(job).data["got"] == exported(job.got_shown)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_payment_is_the_sum_of_its_parts_as_they_are_shown(sign: int) -> None:
+    third = sign * 1.0 / 3.0
+    parts = (("Lumen Lab", third), ("Castor Vision", third), ("Operator", third))
+    payment = RentPayment(7, 1, "Orrin Speech", 21, 28, 1.0000005, sign * 1.0, parts)
+    assert sum(amount for _, amount in payment.parts_shown) == micro(payment.paid) == sign * MICRO
+    assert micro(payment.cost) - payment.own_part_shown == micro(payment.paid)
+    wrong = replace(payment, paid=sign * 2.0)  # what does not add up is not made to
+    assert sum(amount for _, amount in wrong.parts_shown) == sign * MICRO
+    assert replace(payment, paid=0.0, parts=(("Operator", 0.0),)).parts_shown == (("Operator", 0),)
 
 
 def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
