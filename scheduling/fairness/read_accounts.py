@@ -93,9 +93,8 @@ class RentPayment:
     @property
     def parts_shown(self) -> tuple[tuple[str, int], ...]:
         """Return the parts in micro-credits that add up to what is shown as paid; to their own sum if that differs."""
-        total = sum(amount for _, amount in self.parts)
-        shown = micro(self.paid if micro(self.difference) == 0 else total)
-        sizes = split_exactly(shown, [abs(amount) for _, amount in self.parts]) if self.parts else ()
+        whole = self.paid if micro(self.difference) == 0 else sum(amount for _, amount in self.parts)
+        sizes = split_exactly(micro(whole), [abs(amount) for _, amount in self.parts]) if self.parts else ()
         return tuple((name, size) for (name, _), size in zip(self.parts, sizes, strict=True))
 
     @property

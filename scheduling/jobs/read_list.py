@@ -101,12 +101,12 @@ def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
     return view
 
 
-def _award(given: Mapping[str, Any] | None) -> Award | None:
+def _award(fields: Mapping[str, Any] | None) -> Award | None:
     """Return the award that `with_awards` read."""
-    if given is None:
+    if fields is None:
         return None
-    award = Award(**{name: value for name, value in given.items() if name != "begun"})
-    award.begun = given["begun"]
+    award = Award(**{name: value for name, value in fields.items() if name != "begun"})
+    award.begun = fields["begun"]
     return award
 
 

@@ -58,10 +58,10 @@ def test_a_job_says_with_which_slot_it_began_and_not_which_is_its_newest() -> No
         run(pool, slot - 1, slot)
         with scope(renter):
             program = job_rows([again(job)])[0]
-            listed = row_view(with_awards(TrainingJob.objects.select_related("pool", "tenant")).get())
+            on_page = row_view(with_awards(TrainingJob.objects.select_related("pool", "tenant")).get())
             (on_market,) = jobs_explain(pool, [TrainingJob.objects.select_related("tenant").get()])
         assert (program.start_slot, program.end_slot) == (start, end)
-        for view in (program.view, listed, on_market):
+        for view in (program.view, on_page, on_market):
             assert view.starts_at == (None if start is None else pool.slot_start(start)), slot
             assert view.ends_at == (None if end is None else pool.slot_start(end)), slot
         if start is None:

@@ -80,7 +80,7 @@ def _price_by_use(by_use: ByUse) -> list[tuple[str, str]]:
 
 def _course(course: Course) -> str:
     """Return what is likely to come after the first piece, of which alone the other lines are."""
-    done = f"it does {100 * course['share']:.0f} % of the work"
+    done = f"it does {course['share']:.0%} of the work".replace("%", " %")
     if course["pieces"] == 1:
         return f"{done}; the rest is done at home"
     return f"{done}; all of it may take {course['pieces']:,} pieces and {credits(course['price'])}"
