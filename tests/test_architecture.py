@@ -137,9 +137,16 @@ def test_every_decision_stands_in_the_index_once() -> None:
     assert set(index_titles) == titles
 
 
+APPS = ("tenants", "marketplace")  # they have what concerns no market
+PLUMBING = {f"tenants/{name}" for name in ("migrations", "management", "templatetags")} | {
+    f"marketplace/{name}" for name in ("management", "pooled")
+}
+
+
 def test_the_map_names_every_room_and_no_other() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Map")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`.+?`) \| .+ \| (`.+?`) \|$", text, re.MULTILINE)
+    text, _, beside = text.partition("\n`tenants` and `marketplace`")
+    rows, others = (re.findall(r"^\| (`.+?`) \| .+ \| (`.+?`) \|$", each, re.MULTILINE) for each in (text, beside))
     folders = [folder for places, _ in rows for folder in re.findall(r"`([a-z_/]+)`", places)]
     insides = {"models", "core", "programs", "engines", "migrations", "management"}
     there = {place.parent.name for place in (ROOT / "scheduling").glob("*/__init__.py")} - insides - {"market"}
@@ -150,6 +157,13 @@ def test_the_map_names_every_room_and_no_other() -> None:
         for name in re.findall(r"`([a-z_/]+)`", begin):
             module = ROOT / "scheduling" / ("market" if len(first) > 1 else first[0]) / name.rstrip("/")
             assert module.is_dir() or module.with_suffix(".py").is_file(), f"{places}: {name}"
+    named = [folder for places, _ in others for folder in re.findall(r"`([a-z_/]+)`", places)]
+    packages = {f"{app}/{place.parent.name}" for app in APPS for place in (ROOT / app).glob("*/__init__.py")}
+    assert sorted(named) == sorted(packages - PLUMBING)
+    for places, begin in others:
+        of = [ROOT / folder for folder in re.findall(r"`([a-z_/]+)`", places)]
+        for name in re.findall(r"`([a-z_]+)`", begin):
+            assert any((folder / f"{name}.py").is_file() for folder in of), f"{places}: {name}"
 
 
 def test_files_where_a_change_begins_are_there() -> None:

@@ -144,7 +144,7 @@ def program_register(
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ProgramDocument:
     """A document that is a program. `words` are the document's, with the `digest` of its archive if there is one."""
 
     program: Program
@@ -154,7 +154,7 @@ class _Reading:
 
 def _read(
     document: Mapping[str, Any], archive: IO[bytes] | None, owner: Tenant | None, name: str | None
-) -> _Reading | InvalidProgram:
+) -> _ProgramDocument | InvalidProgram:
     digest = "" if archive is None else digest_of(archive)
     words = dict(document) | ({"archive": digest} if digest else {})
     program = read(words, ProgramOwner(owner.slug) if owner else ProgramOwner())
@@ -163,7 +163,7 @@ def _read(
     flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, owner)]
     if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
         return invalid_program(flaws)
-    return _Reading(program, words, digest)
+    return _ProgramDocument(program, words, digest)
 
 
 def _version_store(row: CatalogueProgram, program: Program, by: Access, at: datetime) -> ProgramVersion:

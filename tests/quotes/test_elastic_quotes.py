@@ -107,7 +107,7 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
         running.reason.sentence
         == "Runs on 4 workers and 4 parameter servers; its size is decided again at 2 Mar, 12:00:20."
     )
-    assert (row.start_slot, row.end_slot, row.held) == (1, 2, 3 * MICRO)
+    assert (row.start_slot, row.end_slot, row.held) == (0, 2, 3 * MICRO)
     advance(pool, 2)
     with scope(renter):
         (row,) = job_rows([again(job)])

@@ -437,7 +437,7 @@ MAY_SEE_ALL = {
     "scheduling/jobs/fitting.py": 1,
     "scheduling/market/decide/dependents.py": 1,
     "scheduling/market/decide/instant.py": 1,
-    "scheduling/market/decide/interval.py": 1,
+    "scheduling/market/decide/interval.py": 2,
     "scheduling/operator/loss_preview.py": 1,
     "scheduling/market/settle/outages.py": 1,
     "scheduling/market/settle/resale.py": 1,

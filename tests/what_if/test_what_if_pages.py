@@ -85,7 +85,7 @@ def test_member_asks_follows_and_reads_in_numbers_what_it_would_have_meant() -> 
     html = page(client, there)
     text = text_of(html)
     assert f"J-{first.pk} would have " in text
-    assert " in place of running in slots " in text
+    assert " in place of running in slot" in text
     assert "Its tenant would have gained " in text
     assert "hx-trigger" not in html[html.index('id="what-if-state"') :]
     assert "Castor Vision" not in text
